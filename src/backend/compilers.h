@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that turn one format into another (torch.export, torch.onnx, AOTInductor),
+// as children with limits. Known from compilers.json in the Python package:
+//   [{"name", "from", "to", "module", "cost", "options": [...]}]
+#pragma once
+
+#include <hasten/result.h>
+
+#include "base/child_process.h"
+#include "base/json.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hasten {
+
+struct CompilerEntry {
+  std::string name, from, to, module;
+  double cost = 1;                      // Relative; the cheapest chain is taken.
+};
+
+struct CompileRequest {
+  std::filesystem::path model;
+  std::string format;                   // Of `model`.
+  Json graph;                           // GraphSpec.
+  std::filesystem::path samples;        // Folder of sample-0.npz, ...: inputs in order, named.
+  std::map<std::string, std::string> options;
+  std::filesystem::path work_dir;       // The result and the log go here.
+};
+
+struct CompileResult {
+  std::filesystem::path path;           // The file in the new format.
+  Json facts;                           // What the compiler says: exporter, steps, ranges, warnings.
+  double seconds = 0;
+};
+
+class Compilers {
+ public:
+  static Result<Compilers> read(const std::filesystem::path& package_folder);
+  // The steps from one format to another; empty when equal; kUnsupported when none.
+  Result<std::vector<CompilerEntry>> chain(const std::string& from, const std::string& to) const;
+  // One step. kBuildFailed with every exporter's reason; the log is work_dir/NAME.log.
+  Result<CompileResult> run(Spawner& spawner, const CompilerEntry& compiler,
+                            const CompileRequest& request, const RunLimits& limits) const;
+
+ private:
+  std::vector<CompilerEntry> entries_;
+};
+
+}  // namespace hasten

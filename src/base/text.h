@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formatting, and the few string helpers that the standard library lacks.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hasten {
+
+using fmt::format;
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string_view trim(std::string_view text);
+std::string shell_quoted(std::string_view word);  // Only quoted when it has to be.
+// "50ms", "2s", "10m", "1h", "1.5s"; none for anything else or less than zero.
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+// "512MB", "2GB", "1.5GiB", "1000"; none for anything else.
+std::optional<uint64_t> parse_size(std::string_view text);
+std::string human_size(uint64_t bytes);                     // "88 MB"
+std::string human_duration(std::chrono::nanoseconds time);  // "3.41 ms", "12.3 s", "2 min 5 s"
+// The word of `known` that is closest to `word`, if close enough to be a slip of the pen.
+std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace hasten

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trial: all that happened to one candidate. The spine of hasten: written by
+// tune/, printed by report/, kept by store/, read by strategy/.
+#pragma once
+
+#include <hasten/result.h>
+#include <hasten/tensor.h>
+
+#include "base/json.h"
+#include "record/candidate.h"
+#include "record/interval.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hasten {
+
+enum class TrialStatus {
+  kOk,           // Built, correct, measured.
+  kFailed,       // A build, a run or a limit; see Failure.
+  kRejected,     // It ran, and its values were wrong.
+  kUnavailable,  // Its backend cannot work on this machine.
+  kDropped,      // Correct, but left out of the race or never measured.
+};
+std::string_view to_string(TrialStatus status);
+
+enum class Stage { kProbe, kConvert, kBuild, kCheck, kMeasure, kConfirm };
+std::string_view to_string(Stage stage);
+
+struct Failure {
+  Stage stage = Stage::kBuild;
+  Error error;
+};
+
+// Of a candidate against the baseline at one batch size.
+enum class Verdict { kFaster, kSlower, kSame, kCannotTell };
+std::string_view to_string(Verdict verdict);  // "faster", "slower", "same", "cannot_tell"
+
+struct WorstDeviation {
+  std::string output;
+  Shape index;
+  double absolute = 0, relative = 0, limit = 0;
+};
+
+struct CheckRecord {
+  bool passed = false;
+  std::optional<WorstDeviation> worst;  // None: nothing could be compared.
+  std::string rule;       // That failed: "values", "shape", "batch 7", "repeat", ... Empty: none.
+  std::vector<std::string> checked;     // "sample 0 at batch 7 (not recorded)", ...
+};
+
+struct Point {
+  int64_t batch_size = 1;
+  double throughput = 0;                // Rows per second: batch_size / median latency.
+  Interval latency_ms;                  // Median over calls, with its interval.
+  std::optional<Interval> speedup;      // Baseline time / own time; none without a baseline.
+  Verdict verdict = Verdict::kCannotTell;
+  size_t calls = 0, rounds = 0;
+};
+
+struct Trial {
+  Candidate candidate;
+  std::string version;                  // Of the library that the backend wraps.
+  std::string graph = "0";
+  TrialStatus status = TrialStatus::kDropped;
+  std::optional<Failure> failure;
+  std::string repeat_command;           // Repeats this trial alone, from a shell.
+  std::optional<CheckRecord> check;
+  std::vector<Point> points;
+  double build_s = 0;                   // Conversion included when this trial paid for it.
+  double first_call_ms = 0;
+  std::optional<uint64_t> peak_memory_bytes, artifact_bytes;
+  std::string note;                     // Why it was dropped, and the like.
+
+  const Point* at(int64_t batch_size) const;
+  Json to_json() const;                 // The fields of docs/schema/tune.schema.json.
+  static Result<Trial> from_json(const Json& json);
+};
+
+}  // namespace hasten

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// NAME.hasten: one zip, stored, with manifest.json and a folder of payload per candidate.
+#pragma once
+
+#include <hasten/result.h>
+#include <hasten/tensor.h>
+
+#include "base/json.h"
+#include "base/zip.h"
+#include "model/graph_spec.h"
+#include "record/candidate.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hasten {
+
+constexpr int kArtifactSchema = 1;
+
+// Where a payload may be used.
+struct Route {
+  std::string payload;                 // Name of a payload.
+  std::map<std::string, std::pair<int64_t, int64_t>> ranges;  // Symbol -> sizes it was proved for; absent: any.
+};
+
+struct Payload {
+  std::string name;                    // Folder in the archive: "payload/0".
+  Candidate candidate;
+  std::string library_version;
+  std::vector<std::string> instruction_sets;  // Of the machine that built it; empty: portable.
+};
+
+struct ArtifactGraph {
+  GraphSpec spec;
+  std::vector<Route> routes;           // In order of preference; the first that can run and fits answers.
+};
+
+struct Manifest {
+  int schema = kArtifactSchema;
+  std::vector<ArtifactGraph> graphs;
+  std::vector<Payload> payloads;
+  Json report;                         // The tune report: strategy, trials, winner, tolerances, environment.
+  std::map<std::string, std::string> sha256;  // Entry -> hash; every entry but the manifest.
+  Json to_json() const;
+  static Result<Manifest> from_json(const Json& json);
+};
+
+// A sample with the original's answer, for `hasten verify`.
+struct ProofSample {
+  std::string graph, what;
+  std::vector<Tensor> inputs, outputs;
+  Json tolerances;                     // One {"absolute","relative"} an output.
+};
+
+// `payload_dirs`: payload name -> folder with its files.
+Status write_artifact(const std::filesystem::path& path, Manifest manifest,
+                      const std::map<std::string, std::filesystem::path>& payload_dirs,
+                      const std::vector<ProofSample>& proofs);
+
+class ArtifactFile {
+ public:
+  // Reads and validates the manifest: schema number, entry names, hashes for every entry.
+  static Result<ArtifactFile> open(const std::filesystem::path& path);
+
+  const Manifest& manifest() const { return manifest_; }
+  // Unpacks one payload into `dir`, checking each file's hash and size on the way.
+  Status extract_payload(const std::string& name, const std::filesystem::path& dir) const;
+  Status verify_hashes() const;        // Every entry.
+  Result<std::vector<ProofSample>> proofs() const;
+
+ private:
+  ArtifactFile(ZipReader zip, Manifest manifest);
+  ZipReader zip_;
+  Manifest manifest_;
+};
+
+}  // namespace hasten
