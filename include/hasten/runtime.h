@@ -6,6 +6,7 @@
 //   auto outputs = session->run({{"image", std::move(image)}});
 #pragma once
 
+#include <hasten/export.h>
 #include <hasten/result.h>
 #include <hasten/tensor.h>
 
@@ -33,7 +34,7 @@ struct TensorInfo {
 };
 
 // A loaded artifact. run() may be called from several threads.
-class Session {
+class HASTEN_API Session {
  public:
   // Fails with the name of the file that is wrong. A payload that cannot run here
   // gives way to the next in the artifact; warnings() says so.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dlpack/dlpack.h>
+#include <hasten/export.h>
 #include <hasten/result.h>
 
 #include <cstddef>
@@ -20,16 +21,16 @@ enum class DType : uint8_t {
   kFloat16, kBFloat16, kFloat32, kFloat64, kComplex64, kComplex128,
 };
 
-std::string_view to_string(DType dtype);                      // "float32", as NumPy names it.
-std::optional<DType> dtype_from_string(std::string_view name);
-size_t size_bytes(DType dtype);
-DLDataType to_dlpack(DType dtype);
-std::optional<DType> dtype_from_dlpack(DLDataType type);      // None: one that hasten has no name for.
+HASTEN_API std::string_view to_string(DType dtype);                      // "float32", as NumPy names it.
+HASTEN_API std::optional<DType> dtype_from_string(std::string_view name);
+HASTEN_API size_t size_bytes(DType dtype);
+HASTEN_API DLDataType to_dlpack(DType dtype);
+HASTEN_API std::optional<DType> dtype_from_dlpack(DLDataType type);      // None: one that hasten has no name for.
 template <class T>
 DType dtype_of();                                             // The arithmetic types of C++ and bool.
 
 using Shape = std::vector<int64_t>;
-size_t element_count(std::span<const int64_t> shape);
+HASTEN_API size_t element_count(std::span<const int64_t> shape);
 
 struct DLManagedDeleter {
   void operator()(DLManagedTensorVersioned* t) const {
@@ -38,7 +39,7 @@ struct DLManagedDeleter {
 };
 
 // Owns one tensor. Moves, does not copy; clone() copies. Default-constructed: none.
-class Tensor {
+class HASTEN_API Tensor {
  public:
   Tensor() = default;
 

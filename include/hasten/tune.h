@@ -5,6 +5,7 @@
 //   auto report = hasten::tune(options, [](const hasten::TuneEvent& e) { show(e); });
 #pragma once
 
+#include <hasten/export.h>
 #include <hasten/result.h>
 
 #include <chrono>
@@ -65,6 +66,6 @@ struct TuneReport {
 // Fails with kInvalidArgument for bad input, kUnavailable when a backend named in
 // `backends` cannot run here, kUnsupported when nothing usable was found,
 // kCancelled after `stop`. A failed candidate is a trial of the report, no error.
-Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress = {});
+HASTEN_API Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress = {});
 
 }  // namespace hasten
