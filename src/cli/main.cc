@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `hasten`. The two hidden subcommands are told apart before anything
+// else is set up: children start by the dozen and should start fast.
+#include "backend/worker.h"
+#include "base/child_process.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+// hasten worker LIBRARY --threads N
+int worker(int argc, char** argv) {
+  int threads = 1;
+  for (int i = 3; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) == "--threads") threads = std::atoi(argv[i + 1]);
+  }
+  return hasten::run_worker(argv[2], threads);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::string_view command = argc > 1 ? argv[1] : "";
+    if (command == "worker" && argc > 2) return worker(argc, argv);
+    if (command == "guard" && argc > 2) {
+      return hasten::run_guard(std::vector<std::string>(argv + 2, argv + argc));
+    }
+    return hasten::run_command_line(argc, argv);
+  } catch (const std::exception& bug) {
+    hasten::print_error({hasten::Code::kInternal, std::string("a bug in hasten: ") + bug.what(),
+                         "please report it with the command that led here"});
+    return hasten::kExitBug;
+  }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/terminal.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/commands.h"
+
+namespace hasten {
+namespace {
+
+void put(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+  put(stdout, text);
+  if (text.empty() || text.back() != '\n') put(stdout, "\n");
+  std::fflush(stdout);
+}
+
+void print_warning(std::string_view text) {
+  std::fflush(stdout);
+  put(stderr, format("warning: {}\n", text));
+}
+
+void print_error(const Error& error) {
+  std::fflush(stdout);
+  put(stderr, format("error: {}\n", error.message));
+  if (!error.hint.empty()) put(stderr, format("  hint: {}\n", error.hint));
+}
+
+int exit_code(const Error& error) {
+  switch (error.code) {
+    case Code::kInvalidArgument:
+      return kExitBadUsage;
+    case Code::kUnavailable:
+      return kExitUnavailable;
+    case Code::kCancelled:
+      return kExitInterrupted;
+    case Code::kInternal:
+      return kExitBug;
+    default:
+      return kExitNothingUsable;
+  }
+}
+
+int fail(const Error& error) {
+  print_error(error);
+  return exit_code(error);
+}
+
+Status put_json(const Json& json, const std::string& where) {
+  if (where.empty()) return {};
+  if (where != "-") return write_file_atomically(where, json.dump(2) + "\n");
+  print(json.dump(2));
+  if (std::ferror(stdout)) return Error{Code::kIo, "stdout cannot be written to"};
+  return {};
+}
+
+ProgressPrinter::ProgressPrinter(bool quiet)
+    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+ProgressPrinter::~ProgressPrinter() { clear_line(); }
+
+void ProgressPrinter::clear_line() {
+  if (open_line_) put(stderr, "\r\033[K");
+  open_line_ = false;
+}
+
+void ProgressPrinter::show(const TuneEvent& event) {
+  if (event.kind == TuneEvent::Kind::kWarning) {
+    clear_line();
+    print_warning(event.text);
+    return;
+  }
+  if (quiet_) return;
+  const std::string line = format("  {:<11} {}{}{}", event.stage, event.candidate,
+                                  event.candidate.empty() ? "" : "  ", event.text);
+  if (event.kind == TuneEvent::Kind::kProgress) {
+    // Passing news: worth a look on a terminal, noise in a log.
+    if (!terminal_) return;
+    clear_line();
+    put(stderr, line);
+    open_line_ = true;
+    std::fflush(stderr);
+    return;
+  }
+  clear_line();
+  put(stderr, line + "\n");
+}
+
+}  // namespace hasten

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands say to a person, and where: results to stdout, the rest to stderr.
+#pragma once
+
+#include <hasten/result.h>
+#include <hasten/tune.h>
+
+#include "base/json.h"
+
+#include <string>
+#include <string_view>
+
+namespace hasten {
+
+void print(std::string_view text);          // stdout.
+void print_warning(std::string_view text);  // "warning: ..." on stderr.
+void print_error(const Error& error);       // "error: ...", then "  hint: ..." on stderr.
+// The exit code that an error leads to.
+int exit_code(const Error& error);
+// Prints and returns the exit code.
+int fail(const Error& error);
+// To a file (atomically), or to stdout for "-"; nothing for "".
+Status put_json(const Json& json, const std::string& where);
+
+// Progress on stderr: a line that renews itself on a terminal, plain lines in a log.
+class ProgressPrinter {
+ public:
+  explicit ProgressPrinter(bool quiet);
+  ~ProgressPrinter();
+  void show(const TuneEvent& event);
+
+ private:
+  void clear_line();
+  bool quiet_, terminal_, open_line_ = false;
+};
+
+}  // namespace hasten
