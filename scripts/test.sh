@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test.sh [all|core|asan|tsan]: sets up, builds and runs the tests.
+#
+#   all    the release build with every test, then the core alone (the default)
+#   core   the core without any framework: its build and its tests
+#   asan, tsan   the core's unit and worker tests under sanitizers
+#
+# Arguments after the first go to ctest: scripts/test.sh all -L unit
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+what=${1:-all}
+(($# == 0)) || shift
+jobs=$(nproc)
+
+say() { printf '\n[test] %s\n' "$*" >&2; }
+
+run_ctest() {
+  local folder=$1
+  shift
+  # No test may be read as passed because none was found.
+  ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"
+}
+
+# Only the core: a preset whose tests need neither .venv nor a framework.
+core_preset() {
+  local preset=$1 folder=$2
+  shift 2
+  scripts/setup.sh --core
+  say "$preset: building"
+  cmake --preset "$preset" > ".deps/logs/configure-$preset.log" ||
+    { cat ".deps/logs/configure-$preset.log" >&2; exit 1; }
+  NINJA_STATUS='[build] %f/%t  %e s  ' ninja -C "$folder"
+  say "$preset: testing"
+  run_ctest "$folder" "$@"
+}
+
+case $what in
+  all)
+    scripts/setup.sh --all
+    core_preset core-only build-core
+    say "release: testing"
+    run_ctest build "$@"
+    ;;
+  core) core_preset core-only build-core "$@" ;;
+  asan) core_preset asan build-asan -L 'unit|worker' "$@" ;;
+  tsan) core_preset tsan build-tsan -L 'unit|worker' "$@" ;;
+  *) echo "unknown: $what; see the top of scripts/test.sh" >&2; exit 2 ;;
+esac
