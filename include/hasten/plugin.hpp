@@ -25,8 +25,8 @@ namespace hasten {
 // The one exception type a plugin throws on purpose.
 class PluginError : public std::runtime_error {
  public:
-  PluginError(hasten_code code, const std::string& message)
-      : std::runtime_error(message), code(code) {}
+  PluginError(hasten_code why, const std::string& message)
+      : std::runtime_error(message), code(why) {}
   hasten_code code;
 };
 
@@ -93,11 +93,19 @@ class Options {
     }
   }
 
+  // Every known option, set or not: what save() writes down.
+  const std::map<std::string, std::string>& values() const { return values_; }
   bool has(const std::string& name) const { return !values_.at(name).empty(); }
   const std::string& text(const std::string& name) const { return values_.at(name); }
   bool flag(const std::string& name) const { return values_.at(name) == "true"; }
   int integer(const std::string& name) const {
     int value = 0;
+    const std::string& text = values_.at(name);
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  }
+  double number(const std::string& name) const {
+    double value = 0;
     const std::string& text = values_.at(name);
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
@@ -117,6 +125,12 @@ class Options {
       if (failure != std::errc() || end != value.data() + value.size() || parsed < 0) {
         refuse("a whole number of at least 0");
       }
+    }
+    if (spec.type == "float") {
+      double parsed = 0;
+      const auto [end, failure] =
+          std::from_chars(value.data(), value.data() + value.size(), parsed);
+      if (failure != std::errc() || end != value.data() + value.size()) refuse("a number");
     }
     if (spec.type == "enum") {
       std::string names;
