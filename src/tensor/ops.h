@@ -7,6 +7,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace hasten {
 
@@ -27,9 +30,11 @@ Result<Tensor> concatenated(std::span<const Tensor> parts, size_t axis);
 
 // Values as float64 in row-major order; complex as modulus. For reports and tests.
 std::vector<double> to_doubles(const Tensor& tensor);
+std::string shape_text(std::span<const int64_t> shape);  // "[2,3]"
+
 float half_to_float(uint16_t bits);
 float bfloat16_to_float(uint16_t bits);
-uint16_t float_to_half(float value);
+uint16_t float_to_half(float value);      // To the nearest, ties to even; too large: infinity.
 uint16_t float_to_bfloat16(float value);
 
 }  // namespace hasten
