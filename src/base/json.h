@@ -25,6 +25,7 @@ class Json {
   Json(std::nullptr_t) {}
   Json(bool v) : value_(v) {}
   Json(int v) : value_(static_cast<int64_t>(v)) {}
+  Json(unsigned v) : value_(static_cast<int64_t>(v)) {}
   Json(int64_t v) : value_(v) {}
   Json(uint64_t v) : value_(static_cast<int64_t>(v)) {}
   Json(double v) : value_(v) {}
@@ -32,12 +33,15 @@ class Json {
   Json(std::string_view v) : value_(std::string(v)) {}
   Json(std::string v) : value_(std::move(v)) {}
   Json(Array v) : value_(std::move(v)) {}
+  explicit Json(Object v) : value_(std::move(v)) {}
   static Json object(std::initializer_list<Member> members = {}) { return Json(Object(members)); }
   static Json array() { return Json(Array{}); }
 
-  // Fails with the position of the mistake. Depth is limited to 128.
+  // Fails with the position of the mistake. Depth is limited to 128, a name may stand
+  // once in an object, and whole numbers beyond int64_t become doubles.
   static Result<Json> parse(std::string_view text);
-  // One line, or indented by `indent` spaces. NaN and infinity become null.
+  // One line, or indented by `indent` spaces (arrays of plain values stay on one line).
+  // A double reads back as the same double; NaN and infinity become null.
   // Bytes that are no UTF-8 become U+FFFD.
   std::string dump(int indent = -1) const;
 
@@ -66,7 +70,6 @@ class Json {
   friend bool operator==(const Json&, const Json&) = default;
 
  private:
-  explicit Json(Object v) : value_(std::move(v)) {}
   std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
 };
 
