@@ -9,20 +9,27 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_descriptor.h"
+
 namespace hasten {
+
+// "writing '/a/b': No space left on device", with the remedy where there is one. kIo.
+Error file_error(std::string_view doing, const std::filesystem::path& path, int error_number);
 
 Result<std::string> read_file(const std::filesystem::path& path);
 // At most `limit` bytes from the start.
 Result<std::string> read_prefix(const std::filesystem::path& path, size_t limit);
 // Temporary name in the same folder, fsync, rename, fsync of the folder: a reader
-// sees the old file or the new one. A full disk leaves the old one.
+// sees the old file or the new one. A full disk leaves the old one. Symbolic links
+// are followed; a device or a pipe is written in place.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
 Status make_folder(const std::filesystem::path& path);  // With parents.
 // Can a file be created in this folder? Asked before long work.
 Status check_writable(const std::filesystem::path& folder);
 
 // A folder that is removed with everything in it. Folders left by a process that
-// was killed are removed by the next one (their names carry the process id).
+// was killed are removed by the next one (their names carry the process id). They
+// are under $TMPDIR, else /tmp.
 class TemporaryFolder {
  public:
   static Result<TemporaryFolder> create(std::string_view purpose);
@@ -32,11 +39,18 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  TemporaryFolder(std::filesystem::path path, FileDescriptor lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
   std::filesystem::path path_;
+  // Held while the folder is in use: a process id says nothing to a process in
+  // another container that shares the folder above.
+  FileDescriptor lock_;
 };
 
 // The running program, or the library this function is in.
 std::filesystem::path own_binary();
+// The `hasten` command: $HASTEN_COMMAND, else this program if that is its name, else
+// the one beside this program or library, else ../bin/hasten from there.
+Result<std::filesystem::path> command_path();
 
 }  // namespace hasten
