@@ -15,13 +15,14 @@
 namespace hasten {
 
 struct ZipEntry {
-  std::string name;      // As stored; relative, with '/'.
-  uint64_t size_bytes;   // Uncompressed, as the archive claims.
+  std::string name;     // As stored; relative, with '/'.
+  uint64_t size_bytes;  // Uncompressed, as the archive claims.
 };
 
 class ZipReader {
  public:
-  // Refuses names that are absolute or contain "..", duplicates, and symbolic links.
+  // Refuses names that are absolute or contain "..", duplicates, and symbolic links;
+  // what is no whole zip archive is kInvalidArgument. Folders are not listed.
   static Result<ZipReader> open(const std::filesystem::path& path);
   ZipReader(ZipReader&&) noexcept;
   ZipReader& operator=(ZipReader&&) noexcept;
@@ -41,7 +42,8 @@ class ZipReader {
 };
 
 // Collects entries; nothing exists at `path` before finish(), and then all of it
-// (temporary name, fsync, rename). Entries are stored uncompressed unless told.
+// (temporary name, fsync, rename). Entries are stored uncompressed and without times:
+// equal entries give equal bytes.
 class ZipWriter {
  public:
   static Result<ZipWriter> create(const std::filesystem::path& path);
@@ -49,7 +51,9 @@ class ZipWriter {
   ZipWriter& operator=(ZipWriter&&) noexcept;
   ~ZipWriter();  // Without finish(): leaves nothing behind.
 
+  // Names as ZipReader takes them.
   Status add(std::string_view name, std::string content);
+  // The file is read by finish().
   Status add_file(std::string_view name, const std::filesystem::path& file);
   Status finish();
 
