@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include <onnxruntime_c_api.h>
+
+namespace hasten {
+namespace {
+
+[[noreturn]] void unavailable(const std::string& reason) {
+  throw PluginError(HASTEN_UNAVAILABLE,
+                    reason +
+                        "\n`pip install onnxruntime`, or set HASTEN_ONNXRUNTIME_LIBRARY to "
+                        "the path of libonnxruntime.so");
+}
+
+// The versioned names in the wheel's folder, the highest first.
+std::vector<std::string> libraries_of_wheel() {
+  std::vector<std::string> found;
+  std::error_code absent;  // No wheel: the loader's own search is next.
+  for (const auto& entry : std::filesystem::directory_iterator(HASTEN_ONNXRUNTIME_WHEEL, absent)) {
+    const std::string file = entry.path().filename();
+    if (file.starts_with("libonnxruntime.so")) found.push_back(entry.path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+}  // namespace
+
+const OrtApi* ort = nullptr;
+
+void check(OrtStatus* status, hasten_code fallback, std::string_view what) {
+  if (!status) return;
+  const OrtErrorCode code = ort->GetErrorCode(status);
+  const std::string message = ort->GetErrorMessage(status);
+  ort->ReleaseStatus(status);
+  hasten_code ours = fallback;
+  if (code == ORT_NOT_IMPLEMENTED) ours = HASTEN_UNSUPPORTED;
+  if (code == ORT_NO_SUCHFILE) ours = HASTEN_INVALID_ARGUMENT;
+  // The C API has no code of its own for this.
+  if (message.find("bad_alloc") != message.npos ||
+      message.find("Failed to allocate memory") != message.npos) {
+    ours = HASTEN_OUT_OF_MEMORY;
+  }
+  throw PluginError(ours, std::string(what) + ": " + message);
+}
+
+const Library& Library::get() {
+  static const Library library;
+  return library;
+}
+
+Library::Library() {
+  void* handle = open();
+  const auto base = reinterpret_cast<const OrtApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
+  if (!base) unavailable(path + " has no OrtGetApiBase");
+  version = base()->GetVersionString();
+  ort = base()->GetApi(ORT_API_VERSION);
+  if (!ort) {
+    unavailable("ONNX Runtime " + version + " is too old: the C API of version " +
+                std::to_string(ORT_API_VERSION) + " is needed");
+  }
+  // Failures come back as statuses; the log would go to the user's stderr.
+  check(ort->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "hasten", &env), HASTEN_UNAVAILABLE, path);
+  check(ort->DisableTelemetryEvents(env), HASTEN_UNAVAILABLE, path);
+  check(ort->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &memory),
+        HASTEN_UNAVAILABLE, path);
+}
+
+// A path given by the user is the only one tried: another library in its place would
+// be a surprise.
+void* Library::open() {
+  std::vector<std::string> names;
+  if (const char* given = std::getenv("HASTEN_ONNXRUNTIME_LIBRARY"); given && *given) {
+    names.emplace_back(given);
+  } else {
+    names = libraries_of_wheel();
+    names.emplace_back("libonnxruntime.so.1");
+  }
+  std::string reason;
+  for (const std::string& name : names) {
+    if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      path = name;
+      return handle;
+    }
+    reason = dlerror();
+  }
+  unavailable(reason);
+}
+
+}  // namespace hasten

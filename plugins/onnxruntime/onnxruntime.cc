@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX Runtime by its C API.
+#include <hasten/plugin_onnx_payload.hpp>
+#include <hasten/plugin_tensor.hpp>
+
+#include <onnxruntime_c_api.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "library.h"
+
+namespace hasten {
+namespace {
+
+constexpr char kName[] = "onnxruntime";
+
+template <class T, void (*OrtApi::*Release)(T*)>
+struct Releaser {
+  void operator()(T* t) const { (ort->*Release)(t); }
+};
+template <class T, void (*OrtApi::*Release)(T*)>
+using Owned = std::unique_ptr<T, Releaser<T, Release>>;
+using OwnedSession = Owned<OrtSession, &OrtApi::ReleaseSession>;
+using OwnedSettings = Owned<OrtSessionOptions, &OrtApi::ReleaseSessionOptions>;
+using OwnedTypeInfo = Owned<OrtTypeInfo, &OrtApi::ReleaseTypeInfo>;
+using OwnedShape = Owned<OrtTensorTypeAndShapeInfo, &OrtApi::ReleaseTensorTypeAndShapeInfo>;
+
+// Denormals count as zero while this lives. ONNX Runtime sets that for the threads of its
+// pools, but for the calling thread only by the first session of the process, and
+// then for good.
+class DenormalMode {
+ public:
+  explicit DenormalMode(std::optional<bool> as_zero) {
+#if defined(__x86_64__)
+    constexpr unsigned kFlushAndZero = 0x8040;
+    if (as_zero) _mm_setcsr(*as_zero ? saved_ | kFlushAndZero : saved_ & ~kFlushAndZero);
+#else
+    (void)as_zero;
+#endif
+  }
+  DenormalMode(const DenormalMode&) = delete;
+  DenormalMode& operator=(const DenormalMode&) = delete;
+#if defined(__x86_64__)
+  ~DenormalMode() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_ = _mm_getcsr();
+#endif
+};
+
+std::optional<DLDataType> dlpack_type(ONNXTensorElementDataType type) {
+  const auto of = [](DLDataTypeCode code, int bits) {
+    return DLDataType{static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1};
+  };
+  switch (type) {
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL:
+      return of(kDLBool, 8);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8:
+      return of(kDLUInt, 8);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8:
+      return of(kDLInt, 8);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16:
+      return of(kDLUInt, 16);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16:
+      return of(kDLInt, 16);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32:
+      return of(kDLUInt, 32);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
+      return of(kDLInt, 32);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64:
+      return of(kDLUInt, 64);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
+      return of(kDLInt, 64);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
+      return of(kDLFloat, 16);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16:
+      return of(kDLBfloat, 16);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
+      return of(kDLFloat, 32);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE:
+      return of(kDLFloat, 64);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX64:
+      return of(kDLComplex, 64);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX128:
+      return of(kDLComplex, 128);
+    default:
+      return std::nullopt;  // Strings, and elements of less than a byte.
+  }
+}
+
+// Of one call: every OrtValue that was made is released, also after a failure.
+class Values {
+ public:
+  explicit Values(size_t size) : values_(size) {}
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+  ~Values() {
+    for (OrtValue* value : values_) {
+      if (value) ort->ReleaseValue(value);
+    }
+  }
+  OrtValue*& operator[](size_t i) { return values_[i]; }
+  OrtValue** data() { return values_.data(); }
+
+ private:
+  SmallArray<OrtValue*> values_;
+};
+
+// An output in ONNX Runtime's memory, in one allocation with its shape and strides.
+// The value keeps its allocator, so it outlives the session.
+struct ValueHolder {
+  DLManagedTensorVersioned managed;
+  OrtValue* value;
+
+  static OwnedTensor make(OrtValue*& value, DLDataType dtype, void* data, const OwnedShape& info,
+                          size_t rank) {
+    auto* block =
+        static_cast<std::byte*>(::operator new(sizeof(ValueHolder) + 2 * rank * sizeof(int64_t)));
+    auto* holder = new (block) ValueHolder{};
+    auto* shape = reinterpret_cast<int64_t*>(block + sizeof(ValueHolder));
+    OrtStatus* failure = ort->GetDimensions(info.get(), shape, rank);
+    if (failure) {
+      ::operator delete(block);
+      check(failure, HASTEN_RUN_FAILED, kName);
+    }
+    write_compact_strides({shape, rank}, shape + rank);
+    holder->value = std::exchange(value, nullptr);
+    holder->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+    holder->managed.manager_ctx = holder;
+    holder->managed.deleter = [](DLManagedTensorVersioned* self) {
+      auto* mine = static_cast<ValueHolder*>(self->manager_ctx);
+      ort->ReleaseValue(mine->value);
+      ::operator delete(mine);
+    };
+    holder->managed.dl_tensor = {.data = data,
+                                 .device = {kDLCPU, 0},
+                                 .ndim = static_cast<int32_t>(rank),
+                                 .dtype = dtype,
+                                 .shape = shape,
+                                 .strides = shape + rank,
+                                 .byte_offset = 0};
+    return OwnedTensor(&holder->managed);
+  }
+};
+
+class OnnxRuntimeExecutable : public PluginExecutable {
+ public:
+  OnnxRuntimeExecutable(const std::string& path, const Options& options, int device_threads)
+      : library_(Library::get()), source_(path), options_(options) {
+    const OwnedSettings settings = settings_for(options, device_threads);
+    const DenormalMode restored_afterwards(std::nullopt);
+    OrtSession* session = nullptr;
+    check(ort->CreateSession(library_.env, path.c_str(), settings.get(), &session),
+          HASTEN_BUILD_FAILED, path);
+    session_.reset(session);
+    if (options.flag("denormals_as_zero")) denormals_as_zero_ = true;
+    read_ports();
+  }
+
+  std::pair<size_t, size_t> arity() override { return {inputs_.size(), outputs_.size()}; }
+  void save(const std::string& dir) override { source_.save(dir, options_); }
+
+  void run(std::span<const DLTensor> inputs, std::span<OwnedTensor> outputs) override {
+    check_inputs(inputs_, inputs, outputs_.size(), outputs.size());
+    Values values(inputs.size()), results(outputs.size());
+    SmallArray<OwnedTensor> scratch(inputs.size());
+    SmallArray<Extent> extents(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      extents[i] = {static_cast<std::byte*>(compact_data(inputs[i], scratch[i])),
+                    bytes_of(inputs[i])};
+      values[i] = wrap(inputs[i], extents[i], input_types_[i]);
+    }
+    execute(values.data(), results.data());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i] = hand_over(results[i], outputs_[i].dtype, extents);
+    }
+  }
+
+ private:
+  struct Extent {
+    std::byte* begin = nullptr;
+    size_t size = 0;
+    bool holds(const void* address) const {
+      return static_cast<size_t>(static_cast<const std::byte*>(address) - begin) < size;
+    }
+  };
+
+  static OwnedSettings settings_for(const Options& options, int device_threads) {
+    OrtSessionOptions* made = nullptr;
+    check(ort->CreateSessionOptions(&made), HASTEN_INTERNAL, kName);
+    OwnedSettings settings(made);
+    const auto set = [](OrtStatus* status) { check(status, HASTEN_BUILD_FAILED, kName); };
+    const auto entry = [&](const char* key, bool value) {
+      set(ort->AddSessionConfigEntry(made, key, value ? "1" : "0"));
+    };
+    const int threads = options.integer("threads") ? options.integer("threads") : device_threads;
+    const bool parallel = options.text("execution") == "parallel";
+    set(ort->SetIntraOpNumThreads(made, threads));
+    set(ort->SetInterOpNumThreads(made, parallel ? threads : 1));
+    set(ort->SetSessionExecutionMode(made, parallel ? ORT_PARALLEL : ORT_SEQUENTIAL));
+    const std::string& graph = options.text("graph");
+    set(ort->SetSessionGraphOptimizationLevel(made, graph == "disable"    ? ORT_DISABLE_ALL
+                                                    : graph == "basic"    ? ORT_ENABLE_BASIC
+                                                    : graph == "extended" ? ORT_ENABLE_EXTENDED
+                                                                          : ORT_ENABLE_ALL));
+    set(options.flag("arena") ? ort->EnableCpuMemArena(made) : ort->DisableCpuMemArena(made));
+    set(options.flag("mem_pattern") ? ort->EnableMemPattern(made) : ort->DisableMemPattern(made));
+    entry("session.intra_op.allow_spinning", options.flag("spinning"));
+    entry("session.inter_op.allow_spinning", options.flag("spinning"));
+    entry("session.set_denormal_as_zero", options.flag("denormals_as_zero"));
+    return settings;
+  }
+
+  // The ports as the session sees them; the file must agree, since it answered inspect().
+  void read_ports() {
+    const OnnxFile& file = source_.file();
+    for (const OnnxValue& value : file.inputs) {
+      const size_t i = inputs_.size();
+      OrtTypeInfo* info = nullptr;
+      check(ort->SessionGetInputTypeInfo(session_.get(), i, &info), HASTEN_BUILD_FAILED,
+            source_.path());
+      inputs_.push_back(read_port(value, OwnedTypeInfo(info), "input"));
+      input_names_.push_back(value.name.c_str());
+    }
+    for (const OnnxValue& value : file.outputs) {
+      OrtTypeInfo* info = nullptr;
+      check(ort->SessionGetOutputTypeInfo(session_.get(), outputs_.size(), &info),
+            HASTEN_BUILD_FAILED, source_.path());
+      outputs_.push_back(read_port(value, OwnedTypeInfo(info), "output"));
+      output_names_.push_back(value.name.c_str());
+    }
+    for (const OnnxValue& value : file.inputs) {
+      input_types_.push_back(static_cast<ONNXTensorElementDataType>(value.element_type));
+    }
+    size_t n_inputs = 0, n_outputs = 0;
+    check(ort->SessionGetInputCount(session_.get(), &n_inputs), HASTEN_INTERNAL, kName);
+    check(ort->SessionGetOutputCount(session_.get(), &n_outputs), HASTEN_INTERNAL, kName);
+    if (n_inputs != inputs_.size() || n_outputs != outputs_.size()) {
+      throw PluginError(HASTEN_BUILD_FAILED,
+                        source_.path() + ": ONNX Runtime sees other inputs than the file lists");
+    }
+  }
+
+  PortSpec read_port(const OnnxValue& value, const OwnedTypeInfo& info, const char* what) const {
+    const OrtTensorTypeAndShapeInfo* tensor = nullptr;  // Belongs to `info`.
+    check(ort->CastTypeInfoToTensorInfo(info.get(), &tensor), HASTEN_INTERNAL, kName);
+    ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+    size_t rank = 0;
+    if (tensor) {
+      check(ort->GetTensorElementType(tensor, &type), HASTEN_INTERNAL, kName);
+      check(ort->GetDimensionsCount(tensor, &rank), HASTEN_INTERNAL, kName);
+    }
+    const std::optional<DLDataType> dtype = dlpack_type(type);
+    if (!dtype || value.element_type != static_cast<int>(type)) {
+      const std::string kind =
+          tensor ? onnx_dtype(value.element_type).name + " tensor" : value.kind;
+      throw PluginError(HASTEN_UNSUPPORTED, source_.path() + ": " + what + " '" + value.name +
+                                                "' is a " + kind + ", which hasten cannot pass");
+    }
+    PortSpec port{.name = value.name, .dtype = *dtype, .shape = std::vector<int64_t>(rank, -1)};
+    // ONNX Runtime gives no axes for an unknown rank and for a scalar.
+    port.any_rank = rank == 0 && !value.has_shape;
+    check(ort->GetDimensions(tensor, port.shape.data(), rank), HASTEN_INTERNAL, kName);
+    return port;
+  }
+
+  OrtValue* wrap(const DLTensor& t, const Extent& extent, ONNXTensorElementDataType type) const {
+    static std::byte nothing;  // An empty tensor may come without memory.
+    OrtValue* value = nullptr;
+    check(ort->CreateTensorWithDataAsOrtValue(library_.memory,
+                                              extent.begin ? extent.begin : &nothing, extent.size,
+                                              t.shape, static_cast<size_t>(t.ndim), type, &value),
+          HASTEN_RUN_FAILED, kName);
+    return value;
+  }
+
+  void execute(OrtValue* const* values, OrtValue** results) const {
+    std::optional<DenormalMode> mode;
+    if (denormals_as_zero_) mode.emplace(true);
+    OrtStatus* status =
+        ort->Run(session_.get(), nullptr, input_names_.data(), values, input_names_.size(),
+                 output_names_.data(), output_names_.size(), results);
+    if (!status) return;
+    const bool callers_fault = ort->GetErrorCode(status) == ORT_INVALID_ARGUMENT;
+    check(status, callers_fault ? HASTEN_INVALID_ARGUMENT : HASTEN_RUN_FAILED, kName);
+  }
+
+  static OwnedTensor hand_over(OrtValue*& value, DLDataType dtype, SmallArray<Extent>& inputs) {
+    OrtTensorTypeAndShapeInfo* raw = nullptr;
+    check(ort->GetTensorTypeAndShape(value, &raw), HASTEN_RUN_FAILED, kName);
+    const OwnedShape info(raw);
+    size_t rank = 0;
+    void* data = nullptr;
+    check(ort->GetDimensionsCount(raw, &rank), HASTEN_RUN_FAILED, kName);
+    check(ort->GetTensorMutableData(value, &data), HASTEN_RUN_FAILED, kName);
+    OwnedTensor made = ValueHolder::make(value, dtype, data, info, rank);
+    const DLTensor& view = made->dl_tensor;
+    // A graph that returns its own input gets the caller's memory back.
+    const bool aliased = std::any_of(inputs.begin(), inputs.end(),
+                                     [&](const Extent& input) { return input.holds(data); });
+    if (!aliased || bytes_of(view) == 0) return made;
+    OwnedTensor copy = make_owned(dtype, shape_of(view));
+    copy_compact(view, static_cast<std::byte*>(copy->dl_tensor.data));
+    return copy;
+  }
+
+  const Library& library_;
+  OnnxSource source_;
+  Options options_;
+  OwnedSession session_;
+  bool denormals_as_zero_ = false;
+  std::vector<PortSpec> inputs_, outputs_;
+  std::vector<ONNXTensorElementDataType> input_types_;
+  std::vector<const char*> input_names_, output_names_;  // In source_.
+};
+
+class OnnxRuntimeBackend : public PluginBackend {
+ public:
+  const Description& describe() override {
+    static const Description description{
+        .title = "ONNX Runtime, CPU execution provider",
+        .formats = {"onnx"},
+        .inspects = {"onnx"},
+        .options = {
+            {"threads", "int", "0", "threads of one call; 0: all that the process may use"},
+            {"graph",
+             "enum",
+             "all",
+             "how far the graph is optimised",
+             {"disable", "basic", "extended", "all"}},
+            {"execution",
+             "enum",
+             "sequential",
+             "nodes one by one, or side by side",
+             {"sequential", "parallel"}},
+            {"spinning", "bool", "true", "idle threads spin: faster alone, slower beside others"},
+            {"arena", "bool", "true", "keep freed memory for the next call"},
+            {"mem_pattern", "bool", "true", "plan the memory of a call from the last one"},
+            {"denormals_as_zero", "bool", "false", "treat denormal numbers as zero"}}};
+    return description;
+  }
+
+  std::string probe(const hasten_device& device) override {
+    if (device.device.device_type != kDLCPU) {
+      throw PluginError(HASTEN_UNAVAILABLE, "runs on a CPU only\nleave the device at its default");
+    }
+    const Library& library = Library::get();
+    return "{\"library_version\":" + plugin_detail::quoted(library.version) +
+           ",\"library\":" + plugin_detail::quoted(library.path) + "}";
+  }
+
+  // From the file alone: no weights are read, and a model whose operators ONNX
+  // Runtime lacks still has a signature.
+  std::string inspect(const hasten_model& model) override {
+    if (std::string_view(model.format) != "onnx") return PluginBackend::inspect(model);
+    return onnx_signature(read_onnx(model.path), model.path);
+  }
+
+  std::vector<ConfigProposal> candidates(const hasten_model& model,
+                                         const hasten_device& device) override {
+    std::vector<ConfigProposal> out;
+    if (std::string_view(model.format) == "onnx") {
+      out = {{"baseline", {}}, {"oracle", {{"graph", "disable"}}}};
+    } else {
+      out = {{"default", {}}};
+    }
+    // Full optimisation is not always the fastest, nor are all threads for a small
+    // model or on a CPU whose threads share cores.
+    out.push_back({"default", {{"graph", "basic"}}});
+    if (device.threads > 1) out.push_back({"default", {{"threads", "1"}}});
+    if (device.threads >= 4) {
+      out.push_back({"default", {{"threads", std::to_string(device.threads / 2)}}});
+    }
+    // Spinning costs nothing on a quiet machine, so a measurement there cannot
+    // show what it costs on a busy one.
+    out.push_back({"extra", {{"spinning", "false"}}});
+    out.push_back({"extra", {{"graph", "extended"}}});
+    if (device.threads > 1) out.push_back({"extra", {{"execution", "parallel"}}});
+    out.push_back({"extra", {{"arena", "false"}}});
+    out.push_back({"extra", {{"mem_pattern", "false"}}});
+    out.push_back({"extra", {{"denormals_as_zero", "true"}}});
+    return out;
+  }
+
+  std::unique_ptr<PluginExecutable> build(const hasten_model& model, const hasten_device& device,
+                                          const Options& options, const std::string&) override {
+    if (std::string_view(model.format) != "onnx") {
+      throw PluginError(HASTEN_UNSUPPORTED,
+                        "takes the format onnx, not " + std::string(model.format));
+    }
+    return std::make_unique<OnnxRuntimeExecutable>(model.path, options, device.threads);
+  }
+
+  std::unique_ptr<PluginExecutable> load(const std::string& dir,
+                                         const hasten_device& device) override {
+    const Options options = OnnxSource::options_in(dir, describe().options, kName);
+    return std::make_unique<OnnxRuntimeExecutable>(OnnxSource::model_in(dir), options,
+                                                   device.threads);
+  }
+};
+
+}  // namespace
+}  // namespace hasten
+
+HASTEN_EXPORT_BACKEND(hasten::OnnxRuntimeBackend, "onnxruntime", "0.1.0",
+                      HASTEN_TRAIT_CONCURRENT_RUN)
