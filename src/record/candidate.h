@@ -16,10 +16,10 @@ struct Candidate {
   std::string backend;
   std::map<std::string, std::string> config;  // As the user would write it: {"threads","2"}.
 
-  std::string label() const;                  // "onnxruntime:graph=basic,threads=2"
+  std::string label() const;  // "onnxruntime:graph=basic,threads=2"
   // "NAME" or "NAME:key=value,key=value"; the inverse of label().
   static Result<Candidate> parse(std::string_view text);
-  Json config_json() const;                   // Whole numbers and true/false without quotes.
+  Json config_json() const;  // Whole numbers and true/false without quotes.
   static Candidate from_json(const Json& backend, const Json& config);
 
   friend bool operator==(const Candidate&, const Candidate&) = default;
