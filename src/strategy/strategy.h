@@ -18,7 +18,7 @@ namespace hasten {
 struct StrategyOptions {
   StrategyName name = StrategyName::kMaxThroughput;
   double min_speedup = 0.01;
-  std::optional<double> latency_budget_ms;   // kLatencyBudget: set and above 0.
+  std::optional<double> latency_budget_ms;  // kLatencyBudget: set and above 0.
   bool performance_validation = true;
 };
 std::string_view to_string(StrategyName name);  // "max-throughput"
@@ -27,28 +27,37 @@ Json to_json(const StrategyOptions& options);
 
 // The original model took part as `baseline`; it has no check. None: it could not be measured.
 struct Choice {
-  std::optional<size_t> trial;       // Index into `trials`; none: the original model.
+  std::optional<size_t> trial;  // Index into `trials`; none: the original model.
   int64_t selected_batch_size = 1;
-  double throughput = 0;             // Of the chosen one, at that size.
+  double throughput = 0;  // Of the chosen one, at that size.
   double latency_ms = 0;
-  std::optional<Interval> speedup;
-  bool fell_back = false;            // The original model was chosen for want of a better one.
-  bool passed = false;               // The gate of the strategy.
-  std::string why;                   // One sentence for the report.
-  std::vector<size_t> runners_up;    // Usable trials, best first, without the chosen one.
+  std::optional<Interval>
+      speedup;             // Over the original at that size; none: nothing to compare with.
+  bool fell_back = false;  // The original model was chosen for want of a better one.
+  // The chosen candidate met the strategy's condition against the original. False for the
+  // original itself and where the original was not measured.
+  bool passed = false;
+  std::string why;                 // One sentence for the report.
+  std::vector<size_t> runners_up;  // Usable trials, best first, without the chosen one.
 };
 
+// A trial is usable when it is kOk, its check passed and it was measured; no other one is
+// ever chosen, and none keeps another from being chosen. Within 1 % two candidates tie, and
+// the earlier one wins. A candidate takes the original's place only where the verdict says
+// that it is faster (first_wins and one_backend: at 1 + min_speedup or more).
+//
 // Fails as the strategy fails: kUnsupported when nothing usable is left and the
 // strategy has no fall-back (the error names every candidate's reason or, for a
-// latency budget, the nearest).
+// latency budget, the nearest); one_backend with the error of its candidate.
 Result<Choice> choose(const StrategyOptions& options, std::span<const Trial> trials,
                       const std::optional<Trial>& baseline);
 
-// first_wins and one_backend need no later candidate once one has passed.
+// first_wins needs no later candidate once one has passed.
 bool decided(const StrategyOptions& options, std::span<const Trial> trials_so_far,
              const std::optional<Trial>& baseline);
 
-// Which batch sizes to measure, given the sizes the user named (may be empty).
+// Which batch sizes to measure, ascending, given the sizes the user named (may be empty:
+// powers of two up to 64, and the caller stops by ThroughputSaturated).
 std::vector<int64_t> sizes_to_measure(const StrategyOptions& options,
                                       const std::vector<int64_t>& given, bool has_batch_axis);
 
@@ -57,7 +66,7 @@ std::vector<int64_t> sizes_to_measure(const StrategyOptions& options,
 class ThroughputSaturated {
  public:
   explicit ThroughputSaturated(double gain = 0.05, size_t backoff = 2);
-  bool done(double throughput);      // After each size.
+  bool done(double throughput);  // After each size.
 
  private:
   double gain_, best_ = 0;
