@@ -20,9 +20,11 @@ void for_each_run(std::span<const int64_t> shape,
     int64_t size;
     std::array<int64_t, N> steps;
   };
+  for (const int64_t n : shape) {
+    if (n == 0) return;
+  }
   std::vector<Axis> axes;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 0) return;
     if (shape[d] == 1) continue;
     Axis axis{shape[d], {}};
     bool joins = !axes.empty();

@@ -58,7 +58,9 @@ void write_compact_strides(std::span<const int64_t> shape, int64_t* strides) {
   int64_t step = 1;
   for (size_t d = shape.size(); d-- > 0;) {
     strides[d] = step;
-    step *= std::max<int64_t>(shape[d], 1);
+    // Unsigned: beside an axis without entries the others may be of any size.
+    step = static_cast<int64_t>(static_cast<uint64_t>(step) *
+                                static_cast<uint64_t>(std::max<int64_t>(shape[d], 1)));
   }
 }
 

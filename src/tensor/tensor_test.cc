@@ -117,6 +117,12 @@ TEST_CASE("Tensor: scalars and tensors without elements are tensors like any oth
   CHECK_FALSE(Tensor());
 }
 
+TEST_CASE("Tensor: beside an axis without entries the others may be of any size") {
+  const Tensor t = Tensor::empty(DType::kInt8, Shape{int64_t{1} << 62, 1024, 0});
+  CHECK(t.size() == 0);
+  CHECK(t.clone().is_compact());
+}
+
 TEST_CASE("Tensor: a shape that no memory can hold is out of memory, not a wrapped size") {
   CHECK_THROWS_AS(Tensor::empty(DType::kFloat64, Shape{int64_t{1} << 61, 2}), std::bad_alloc);
   CHECK_THROWS_AS(Tensor::empty(DType::kFloat64, Shape{int64_t{1} << 62, 1024}), std::bad_alloc);
