@@ -79,9 +79,9 @@ Environment Environment::of_this_machine() {
   here.kernel = std::string(names.sysname) + " " + names.release;
   here.architecture = names.machine;
   here.instruction_sets = std::move(cpu.instruction_sets);
-  here.cpus = usable_cpus();
-  here.memory_bytes = available_memory_bytes();
-  here.load_average = load_average();
+  here.cpus = hasten::usable_cpus();
+  here.memory_bytes = hasten::available_memory_bytes();
+  here.load_average = hasten::load_average();
   here.governor =
       first_line(content_or_nothing("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
   here.timestamp = utc_timestamp();
