@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,14 @@ enum class AxisKind { kStatic, kBatch, kDynamic };
 
 struct Axis {
   AxisKind kind = AxisKind::kStatic;
-  int64_t min = 0, max = 0;      // Seen sizes (or declared ones); equal when static.
-  int64_t multiplier = 1;        // Batch axes: size = multiplier * batch size.
-  std::string symbol;            // Batch and dynamic axes: "B", "T", "dim1". Equal symbols, equal sizes.
+  int64_t min = 0, max = 0;  // Seen sizes (or declared ones); equal when static. A symbol
+                             // that was declared without a range has 0 and 0.
+  int64_t multiplier = 1;    // Batch axes: size = multiplier * batch size.
+  std::string symbol;  // Batch and dynamic axes: "B", "T", "dim1". Equal symbols, equal sizes.
   friend bool operator==(const Axis&, const Axis&) = default;
 };
+// "3", "B=1..2", "2*B=1..4" (the range is the symbol's), "T" when no size is known.
+std::string describe(const Axis& axis);
 
 struct TensorSpec {
   std::string name;
@@ -34,12 +38,12 @@ struct TensorSpec {
 };
 
 struct GraphSpec {
-  std::string name = "0";        // In the order of appearance.
+  std::string name = "0";  // In the order of appearance.
   std::vector<TensorSpec> inputs, outputs;
 
-  bool has_batch_axis() const;   // Some input has one.
+  bool has_batch_axis() const;  // Some input has one.
   bool has_dynamic_axis() const;
-  int64_t min_batch() const;     // Over the batch axes, divided by the multiplier; 1 without.
+  int64_t min_batch() const;  // Over the batch axes, divided by the multiplier; 1 without.
   int64_t max_batch() const;
   // The batch size of these inputs; none when the axes disagree or there is none.
   std::optional<int64_t> batch_of(std::span<const Tensor> inputs) const;
@@ -53,8 +57,8 @@ struct GraphSpec {
 
 // One recorded call.
 struct Sample {
-  std::vector<Tensor> inputs;    // In the order of the graph's inputs.
-  std::string origin;            // "x.npz", "SPEC at B=2": for messages.
+  std::vector<Tensor> inputs;  // In the order of the graph's inputs.
+  std::string origin;          // "x.npz", "SPEC at B=2": for messages.
 };
 
 // The inputs at another batch size: rows are cycled along every batch axis,

@@ -11,10 +11,10 @@
 namespace hasten {
 
 struct Model {
-  std::filesystem::path path;   // Absolute.
-  std::string format;           // "onnx", "torchscript", "pt2", "hasten" (an artifact)
-  std::string fingerprint;      // SHA-256 over the content, external data included.
-  uint64_t size_bytes = 0;      // External data included.
+  std::filesystem::path path;  // Absolute.
+  std::string format;          // "onnx", "torchscript", "pt2", "hasten" (an artifact)
+  std::string fingerprint;     // SHA-256 over the content, external data included.
+  uint64_t size_bytes = 0;     // External data included.
 };
 
 // Recognises, checks that the file is whole as far as its container tells (zip

@@ -11,20 +11,23 @@
 
 #include "model/graph_spec.h"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hasten {
 
 struct RecordedCall {
   Sample sample;
-  std::optional<int64_t> batch_size;   // None: unknown; such calls never make a batch axis.
+  std::optional<int64_t> batch_size;  // None: unknown; such calls never make a batch axis.
 };
 
 struct RecordedGraph {
-  GraphSpec spec;                      // Inputs only.
+  GraphSpec spec;  // Inputs only.
   std::vector<Sample> samples;
   std::vector<std::optional<int64_t>> batch_sizes;  // Of the samples.
 };
@@ -47,6 +50,12 @@ struct InputSpec {
 };
 // The text of an --input that is no file: has '=' and '['.
 bool looks_like_spec(std::string_view text);
-Result<InputSpec> parse_input_spec(std::string_view text);
+// Errors name the position of the mistake and carry the form as their hint.
+Result<InputSpec> parse_input_spec(std::string_view text, std::string_view batch_symbol = "B");
+
+// What the user declared replaces what was inferred: kinds and symbols, and ranges where
+// a range was given (they are widened by what was seen). Inputs without a spec keep theirs.
+// Fails when a spec names an unknown input, or contradicts the rank, the dtype or a seen size.
+Status declare(GraphSpec& graph, std::span<const InputSpec> specs);
 
 }  // namespace hasten

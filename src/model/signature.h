@@ -18,9 +18,9 @@ using Dimension = std::variant<int64_t, std::string>;  // A size, or a symbol ("
 
 struct ValueInfo {
   std::string name;
-  std::optional<DType> dtype;                    // None: the format does not say.
-  std::string foreign_dtype;                     // A dtype that hasten has no name for ("string").
-  std::optional<std::vector<Dimension>> shape;   // None: not even the rank is known.
+  std::optional<DType> dtype;                   // None: the format does not say.
+  std::string foreign_dtype;                    // A dtype that hasten has no name for ("string").
+  std::optional<std::vector<Dimension>> shape;  // None: not even the rank is known.
   bool optional = false;
 };
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "model/onnx_file.h"
+#include "model/recognise.h"
+
+#include <algorithm>
+#include <map>
+
+namespace hasten {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error bad(const fs::path& path, std::string_view what, std::string hint = "") {
+  return Error{Code::kInvalidArgument, format("{}: {}", path.string(), what), std::move(hint)};
+}
+
+Error bad_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path / "saved_model.pb", ignored)) {
+    return bad(path, "is a folder with a TensorFlow SavedModel",
+               "convert it to ONNX, for example with the package tf2onnx");
+  }
+  std::vector<std::string> models;
+  for (fs::directory_iterator it(path, ignored), end; it != end; it.increment(ignored)) {
+    const std::string suffix = it->path().extension().string();
+    if (suffix == ".onnx" || suffix == ".pt" || suffix == ".pt2" || suffix == ".hasten") {
+      models.push_back(it->path().filename().string());
+    }
+  }
+  std::ranges::sort(models);
+  return bad(path, "is a folder, not a model file",
+             models.empty() ? "" : format("it holds {}", join(models, ", ")));
+}
+
+Status check_is_file(const fs::path& path) {
+  std::error_code failure;
+  const fs::file_status status = fs::status(path, failure);
+  if (status.type() == fs::file_type::not_found) return bad(path, "does not exist");
+  if (failure) return Error{Code::kIo, format("{}: {}", path.string(), failure.message())};
+  if (status.type() == fs::file_type::directory) return bad_folder(path);
+  // A pipe or a device could block for ever, and cannot be read twice.
+  if (status.type() != fs::file_type::regular) return bad(path, "is no regular file");
+  return {};
+}
+
+// Is `inner` in `folder` or deeper? Both are canonical.
+bool lies_in(const fs::path& inner, const fs::path& folder) {
+  const auto [rest, unused] = std::ranges::mismatch(folder, inner);
+  return rest == folder.end();
+}
+
+// Where external data lies, after links are followed; fails unless that is in the model's
+// folder. A model that is itself a link (download caches keep such) may have its data
+// beside the link or beside what the link points to.
+Result<fs::path> resolve_external(const fs::path& model, const OnnxExternalData& data) {
+  const fs::path location(data.location);
+  const auto refuse = [&](std::string_view what, std::string hint = "") {
+    return bad(model,
+               format("external data '{}' of tensor '{}' {}", data.location, data.tensor, what),
+               std::move(hint));
+  };
+  const std::string inside = "external data must lie in the model's own folder";
+  if (location.is_absolute()) return refuse("has an absolute path", inside);
+  if (std::ranges::find(location, fs::path("..")) != location.end()) {
+    return refuse("leaves the model's folder", inside);
+  }
+  const fs::path file = model.parent_path() / location;
+  std::error_code failure;
+  const fs::path real = fs::canonical(file, failure);
+  if (failure) {
+    return refuse(format("is missing: {}", failure.message()),
+                  "keep the data files beside the model, under their names");
+  }
+  const fs::path beside = fs::canonical(model.parent_path(), failure);
+  const fs::path behind = fs::canonical(model, failure).parent_path();
+  if (!lies_in(real, beside) && !lies_in(real, behind)) {
+    return refuse("is a link that leaves the model's folder",
+                  "copy the files that the links point to, for example with cp -rL");
+  }
+  if (!fs::is_regular_file(real, failure)) return refuse("is no regular file");
+  const uint64_t size = fs::file_size(real, failure);
+  if (failure) return refuse(failure.message());
+  const uint64_t left = size - std::min(size, data.offset);
+  if (data.offset > size || (data.length && *data.length > left)) {
+    return refuse(format("is truncated: bytes {} to {} are needed, but it has {}", data.offset,
+                         data.offset + data.length.value_or(0), size),
+                  "copy or download it again");
+  }
+  return real;
+}
+
+// The external files of an ONNX model by the name that the model has for them.
+Result<std::map<std::string, fs::path>> external_files(const Model& model) {
+  auto read = read_onnx(model.path);
+  if (!read) {
+    Error error = std::move(read).error();
+    if (error.code != Code::kInvalidArgument) return error;
+    return bad(model.path,
+               format("is an ONNX model that is truncated or damaged ({})", error.message),
+               "copy, download or export it again");
+  }
+  std::map<std::string, fs::path> files;
+  for (const OnnxExternalData& data : read->external_data) {
+    HASTEN_TRY(files[data.location], resolve_external(model.path, data));
+  }
+  return files;
+}
+
+}  // namespace
+
+Result<Model> open_model(const fs::path& path) {
+  Model model;
+  std::error_code failure;
+  model.path = fs::absolute(path, failure).lexically_normal();
+  if (path.empty() || failure) return bad(path, "is no path");
+  HASTEN_TRY_STATUS(check_is_file(model.path));
+  HASTEN_TRY(model.format, recognise(model.path));
+  std::map<std::string, fs::path> external;
+  if (model.format == "onnx") {
+    HASTEN_TRY(external, external_files(model));
+  }
+  model.size_bytes = fs::file_size(model.path, failure);
+  HASTEN_TRY(model.fingerprint, sha256_of_file(model.path));
+  if (external.empty()) return model;
+  std::string all = model.fingerprint;
+  for (const auto& [location, file] : external) {
+    HASTEN_TRY(const std::string hash, sha256_of_file(file));
+    all += "\n" + hash + " " + location;
+    model.size_bytes += fs::file_size(file, failure);
+  }
+  model.fingerprint = sha256(all);
+  return model;
+}
+
+}  // namespace hasten
