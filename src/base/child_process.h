@@ -5,8 +5,9 @@
 // (PR_SET_PDEATHSIG). Linux sends that signal when the *thread* that forked ends,
 // so every fork happens on one thread that lives as long as the Spawner.
 // A child with `supervised` set runs under a small guard process (`hasten guard`)
-// that kills the whole group, grandchildren included, when this process dies;
-// compilers that start compilers need it.
+// that kills all its descendants, in whatever group they are, when this process dies;
+// compilers that start compilers need it. Children write no core files, and the
+// kernel's out-of-memory killer is told to prefer them to us.
 #pragma once
 
 #include <hasten/result.h>
@@ -24,19 +25,22 @@
 namespace hasten {
 
 struct ChildOptions {
-  std::vector<std::string> command;               // Program and arguments; no shell.
-  std::map<std::string, std::string> environment; // Added to ours.
-  std::filesystem::path folder;                   // Working folder; empty: ours.
-  std::filesystem::path log;                      // stdout and stderr go here, appended.
-  std::vector<int> inherited;                     // Become fd 3, 4, ... in the child.
+  // Program and arguments; no shell. Searched in the child's PATH; a path with a '/' is
+  // relative to our working folder, not to `folder`.
+  std::vector<std::string> command{};
+  std::map<std::string, std::string> environment{};  // Added to ours.
+  std::filesystem::path folder{};                    // Working folder; empty: ours.
+  // stdout and stderr go here, appended; empty: nowhere. stdin is empty.
+  std::filesystem::path log{};
+  std::vector<int> inherited{};  // Become fd 3, 4, ... in the child; all others are closed.
   bool supervised = false;
 };
 
 struct ExitStatus {
-  int code = 0;                   // When it exited.
-  int signal = 0;                 // When a signal ended it.
+  int code = 0;    // When it exited; -1: unknown, the host ignores SIGCHLD.
+  int signal = 0;  // When a signal ended it.
   bool ok() const { return code == 0 && signal == 0; }
-  std::string describe() const;   // "exit code 3", "killed by SIGSEGV (segmentation fault)"
+  std::string describe() const;  // "exit code 3", "killed by SIGSEGV (segmentation fault)"
 };
 
 class Spawner;
@@ -45,15 +49,18 @@ class ChildProcess {
  public:
   ChildProcess(ChildProcess&&) noexcept;
   ChildProcess& operator=(ChildProcess&&) noexcept;
-  ~ChildProcess();                // Kills the group and reaps it.
+  ~ChildProcess();  // Kills the group and reaps it.
 
   int pid() const;
-  std::optional<ExitStatus> poll();              // None: still running.
-  ExitStatus kill_group();                       // SIGCONT, SIGKILL, reap.
-  void stop();                                   // SIGSTOP to the group, and wait until it stands.
-  void resume();                                 // SIGCONT to the group.
-  uint64_t resident_bytes() const;               // Of the group, from /proc. 0: unknown.
-  // The last `limit` bytes of its log, as valid UTF-8 lines.
+  // None: still running. When it has ended, so has the rest of its group.
+  std::optional<ExitStatus> poll();
+  // As poll(), but waits up to `timeout` for the end.
+  std::optional<ExitStatus> wait_for(std::chrono::nanoseconds timeout);
+  ExitStatus kill_group();          // SIGCONT, SIGKILL, reap.
+  void stop();                      // SIGSTOP to the group, and wait until it stands (1 s at most).
+  void resume();                    // SIGCONT to the group.
+  uint64_t resident_bytes() const;  // Of it and its descendants, from /proc. 0: unknown.
+  // The last `limit` bytes that were logged since its start, as valid UTF-8 lines.
   std::string log_tail(size_t limit = 4096) const;
 
  private:
@@ -65,8 +72,8 @@ class ChildProcess {
 
 struct RunLimits {
   std::chrono::nanoseconds timeout{std::chrono::minutes(10)};
-  uint64_t memory_bytes = 0;      // Resident, whole group; 0: no limit.
-  std::stop_token stop;
+  uint64_t memory_bytes = 0;  // Resident, whole group; 0: no limit.
+  std::stop_token stop{};
 };
 
 // Must outlive its children.
@@ -87,7 +94,9 @@ class Spawner {
   std::unique_ptr<Impl> impl_;
 };
 
-// `hasten guard PID COMMAND...`: the supervisor described above. Returns its exit code.
+// `hasten guard COMMAND...`: the supervisor described above. Returns the exit code of the
+// command, whose first word is a path; dies by the signal that the command died by.
+// The calling process must have one thread and be nothing but the guard.
 int run_guard(const std::vector<std::string>& command);
 
 }  // namespace hasten
