@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX Runtime by its C API.
+#include <hasten/plugin_denormals.hpp>
 #include <hasten/plugin_onnx_payload.hpp>
 #include <hasten/plugin_tensor.hpp>
 
 #include <onnxruntime_c_api.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -34,71 +31,7 @@ template <class T, void (*OrtApi::*Release)(T*)>
 using Owned = std::unique_ptr<T, Releaser<T, Release>>;
 using OwnedSession = Owned<OrtSession, &OrtApi::ReleaseSession>;
 using OwnedSettings = Owned<OrtSessionOptions, &OrtApi::ReleaseSessionOptions>;
-using OwnedTypeInfo = Owned<OrtTypeInfo, &OrtApi::ReleaseTypeInfo>;
 using OwnedShape = Owned<OrtTensorTypeAndShapeInfo, &OrtApi::ReleaseTensorTypeAndShapeInfo>;
-
-// Denormals count as zero while this lives. ONNX Runtime sets that for the threads of its
-// pools, but for the calling thread only by the first session of the process, and
-// then for good.
-class DenormalMode {
- public:
-  explicit DenormalMode(std::optional<bool> as_zero) {
-#if defined(__x86_64__)
-    constexpr unsigned kFlushAndZero = 0x8040;
-    if (as_zero) _mm_setcsr(*as_zero ? saved_ | kFlushAndZero : saved_ & ~kFlushAndZero);
-#else
-    (void)as_zero;
-#endif
-  }
-  DenormalMode(const DenormalMode&) = delete;
-  DenormalMode& operator=(const DenormalMode&) = delete;
-#if defined(__x86_64__)
-  ~DenormalMode() { _mm_setcsr(saved_); }
-
- private:
-  unsigned saved_ = _mm_getcsr();
-#endif
-};
-
-std::optional<DLDataType> dlpack_type(ONNXTensorElementDataType type) {
-  const auto of = [](DLDataTypeCode code, int bits) {
-    return DLDataType{static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1};
-  };
-  switch (type) {
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL:
-      return of(kDLBool, 8);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8:
-      return of(kDLUInt, 8);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8:
-      return of(kDLInt, 8);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16:
-      return of(kDLUInt, 16);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16:
-      return of(kDLInt, 16);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32:
-      return of(kDLUInt, 32);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
-      return of(kDLInt, 32);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64:
-      return of(kDLUInt, 64);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
-      return of(kDLInt, 64);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
-      return of(kDLFloat, 16);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16:
-      return of(kDLBfloat, 16);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
-      return of(kDLFloat, 32);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE:
-      return of(kDLFloat, 64);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX64:
-      return of(kDLComplex, 64);
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX128:
-      return of(kDLComplex, 128);
-    default:
-      return std::nullopt;  // Strings, and elements of less than a byte.
-  }
-}
 
 // Of one call: every OrtValue that was made is released, also after a failure.
 class Values {
@@ -158,15 +91,18 @@ struct ValueHolder {
 class OnnxRuntimeExecutable : public PluginExecutable {
  public:
   OnnxRuntimeExecutable(const std::string& path, const Options& options, int device_threads)
-      : library_(Library::get()), source_(path), options_(options) {
+      : library_(Library::get()),
+        source_(path),
+        options_(options),
+        denormals_as_zero_(options.flag("denormals_as_zero")) {
+    read_ports();
     const OwnedSettings settings = settings_for(options, device_threads);
-    const DenormalMode restored_afterwards(std::nullopt);
+    const KeepFloatMode restored_afterwards;
     OrtSession* session = nullptr;
     check(ort->CreateSession(library_.env, path.c_str(), settings.get(), &session),
           HASTEN_BUILD_FAILED, path);
     session_.reset(session);
-    if (options.flag("denormals_as_zero")) denormals_as_zero_ = true;
-    read_ports();
+    check_counts();
   }
 
   std::pair<size_t, size_t> arity() override { return {inputs_.size(), outputs_.size()}; }
@@ -223,27 +159,18 @@ class OnnxRuntimeExecutable : public PluginExecutable {
     return settings;
   }
 
-  // The ports as the session sees them; the file must agree, since it answered inspect().
   void read_ports() {
     const OnnxFile& file = source_.file();
+    inputs_ = onnx_ports(file.inputs, "input", source_.path());
+    outputs_ = onnx_ports(file.outputs, "output", source_.path());
     for (const OnnxValue& value : file.inputs) {
-      const size_t i = inputs_.size();
-      OrtTypeInfo* info = nullptr;
-      check(ort->SessionGetInputTypeInfo(session_.get(), i, &info), HASTEN_BUILD_FAILED,
-            source_.path());
-      inputs_.push_back(read_port(value, OwnedTypeInfo(info), "input"));
       input_names_.push_back(value.name.c_str());
-    }
-    for (const OnnxValue& value : file.outputs) {
-      OrtTypeInfo* info = nullptr;
-      check(ort->SessionGetOutputTypeInfo(session_.get(), outputs_.size(), &info),
-            HASTEN_BUILD_FAILED, source_.path());
-      outputs_.push_back(read_port(value, OwnedTypeInfo(info), "output"));
-      output_names_.push_back(value.name.c_str());
-    }
-    for (const OnnxValue& value : file.inputs) {
       input_types_.push_back(static_cast<ONNXTensorElementDataType>(value.element_type));
     }
+    for (const OnnxValue& value : file.outputs) output_names_.push_back(value.name.c_str());
+  }
+
+  void check_counts() const {
     size_t n_inputs = 0, n_outputs = 0;
     check(ort->SessionGetInputCount(session_.get(), &n_inputs), HASTEN_INTERNAL, kName);
     check(ort->SessionGetOutputCount(session_.get(), &n_outputs), HASTEN_INTERNAL, kName);
@@ -251,29 +178,6 @@ class OnnxRuntimeExecutable : public PluginExecutable {
       throw PluginError(HASTEN_BUILD_FAILED,
                         source_.path() + ": ONNX Runtime sees other inputs than the file lists");
     }
-  }
-
-  PortSpec read_port(const OnnxValue& value, const OwnedTypeInfo& info, const char* what) const {
-    const OrtTensorTypeAndShapeInfo* tensor = nullptr;  // Belongs to `info`.
-    check(ort->CastTypeInfoToTensorInfo(info.get(), &tensor), HASTEN_INTERNAL, kName);
-    ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-    size_t rank = 0;
-    if (tensor) {
-      check(ort->GetTensorElementType(tensor, &type), HASTEN_INTERNAL, kName);
-      check(ort->GetDimensionsCount(tensor, &rank), HASTEN_INTERNAL, kName);
-    }
-    const std::optional<DLDataType> dtype = dlpack_type(type);
-    if (!dtype || value.element_type != static_cast<int>(type)) {
-      const std::string kind =
-          tensor ? onnx_dtype(value.element_type).name + " tensor" : value.kind;
-      throw PluginError(HASTEN_UNSUPPORTED, source_.path() + ": " + what + " '" + value.name +
-                                                "' is a " + kind + ", which hasten cannot pass");
-    }
-    PortSpec port{.name = value.name, .dtype = *dtype, .shape = std::vector<int64_t>(rank, -1)};
-    // ONNX Runtime gives no axes for an unknown rank and for a scalar.
-    port.any_rank = rank == 0 && !value.has_shape;
-    check(ort->GetDimensions(tensor, port.shape.data(), rank), HASTEN_INTERNAL, kName);
-    return port;
   }
 
   OrtValue* wrap(const DLTensor& t, const Extent& extent, ONNXTensorElementDataType type) const {
@@ -287,8 +191,8 @@ class OnnxRuntimeExecutable : public PluginExecutable {
   }
 
   void execute(OrtValue* const* values, OrtValue** results) const {
-    std::optional<DenormalMode> mode;
-    if (denormals_as_zero_) mode.emplace(true);
+    std::optional<KeepFloatMode> mode;
+    if (denormals_as_zero_) mode.emplace().denormals_as_zero();
     OrtStatus* status =
         ort->Run(session_.get(), nullptr, input_names_.data(), values, input_names_.size(),
                  output_names_.data(), output_names_.size(), results);
@@ -319,10 +223,10 @@ class OnnxRuntimeExecutable : public PluginExecutable {
   const Library& library_;
   OnnxSource source_;
   Options options_;
+  const bool denormals_as_zero_;
   OwnedSession session_;
-  bool denormals_as_zero_ = false;
   std::vector<PortSpec> inputs_, outputs_;
-  std::vector<ONNXTensorElementDataType> input_types_;
+  std::vector<ONNXTensorElementDataType> input_types_;   // The numbers are ONNX's own.
   std::vector<const char*> input_names_, output_names_;  // In source_.
 };
 

@@ -95,6 +95,21 @@ TEST_CASE("every dtype passes through unchanged, bit by bit") {
   }
 }
 
+TEST_CASE("weights in the field of their type are what they say, in every dtype") {
+  const Built model = plugin().build(data("typed_constants"));
+  REQUIRE(model);
+  Input x = Input::of<float>({1}, {1});
+  const auto out = model({x.view()});
+  REQUIRE(out.size() == 14);
+  CHECK(values_of<uint8_t>(out[1]) == std::vector<uint8_t>{1, 2});
+  CHECK(values_of<int16_t>(out[4]) == std::vector<int16_t>{1, 2});
+  CHECK(values_of<uint32_t>(out[5]) == std::vector<uint32_t>{1, 2});
+  CHECK(values_of<uint64_t>(out[7]) == std::vector<uint64_t>{1, 2});
+  CHECK(values_of<uint16_t>(out[9]) == std::vector<uint16_t>{0x3c00, 0x4000});
+  CHECK(values_of<uint16_t>(out[10]) == std::vector<uint16_t>{0x3f80, 0x4000});
+  CHECK(values_of<double>(out[12]) == std::vector<double>{1, 2});
+}
+
 TEST_CASE("int64 sums beyond 32 bits are exact") {
   const Built model = plugin().build(data("add_int64"));
   REQUIRE(model);

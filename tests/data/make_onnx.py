@@ -109,8 +109,9 @@ def logic():
 
 
 def linear(dtype):
-    weight = h.make_tensor("w", dtype, [2, 2], [1.0, 2.0, 3.0, 4.0])
-    bias = h.make_tensor("c", dtype, [2], [0.5, -0.5])
+    as_numpy = h.tensor_dtype_to_np_dtype(dtype)
+    weight = numpy_helper.from_array(np.array([[1, 2], [3, 4]]).astype(as_numpy), "w")
+    bias = numpy_helper.from_array(np.array([0.5, -0.5]).astype(as_numpy), "c")
     return build(
         [h.make_node("MatMul", ["x", "w"], ["m"]), h.make_node("Add", ["m", "c"], ["y"])],
         [value("x", dtype, ["B", 2])], [value("y", dtype, ["B", 2])], [weight, bias])
@@ -213,6 +214,16 @@ def dtypes():
         [value(f"in_{name}", kind, ["N"]) for name, kind in KINDS],
         [value(f"out_{name}", kind, ["N", 1]) for name, kind in KINDS],
         [constant("column", [-1, 1], np.int64)])
+
+
+@model
+def typed_constants():
+    """y = relu(x), and for each dtype the constant [1, 2], stored in the field of its type"""
+    ones = [h.make_tensor(f"c_{name}", kind, [2], [1, 2] if kind != T.BOOL else [1, 0])
+            for name, kind in KINDS]
+    return build([h.make_node("Relu", ["x"], ["y"])], [value("x", T.FLOAT, ["N"])],
+                 [value("y", T.FLOAT, ["N"])] +
+                 [value(f"c_{name}", kind, [2]) for name, kind in KINDS], ones)
 
 
 @model
