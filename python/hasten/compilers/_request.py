@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every compiler shares: the request, its samples, and one way to answer."""
+
+import json
+import os
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+import torch
+
+from hasten.flat import UnsupportedModel
+
+
+class CompileError(Exception):
+    """A failure with a code of the worker protocol. The texts are for the user."""
+
+    def __init__(self, code: str, message: str, hint: str = ""):
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
+
+
+@dataclass
+class Request:
+    model: Path
+    format: str
+    graph: dict
+    samples: Path
+    options: dict
+    output_dir: Path
+    steps: list = field(default_factory=list)  # What was tried, for the report.
+
+    def option(self, name: str, default: str, choices: tuple[str, ...]) -> str:
+        value = str(self.options.get(name, default)) or default
+        if value not in choices:
+            raise CompileError("invalid_argument",
+                               f"option '{name}' wants one of {', '.join(choices)}, not '{value}'")
+        return value
+
+    def flag(self, name: str) -> bool:
+        return self.option(name, "false", ("true", "false")) == "true"
+
+    def attempt(self, step: str, action: Callable):
+        """Runs one step and keeps how it went; the exception goes on."""
+        start = time.monotonic()
+        entry = {"step": step, "ok": False}
+        self.steps.append(entry)
+        try:
+            result = action()
+        except Exception as error:
+            entry["reason"] = first_lines(error)
+            traceback.print_exc()  # stderr is the compiler's log.
+            raise
+        finally:
+            entry["seconds"] = round(time.monotonic() - start, 3)
+        entry["ok"] = True
+        return result
+
+    def read_samples(self) -> list[list[torch.Tensor]]:
+        """The recorded calls, inputs in the order of the graph."""
+        files = sorted(self.samples.glob("sample-*.npz"),
+                       key=lambda path: int(path.stem.split("-")[1]))
+        if not files:
+            raise CompileError("invalid_argument", f"no sample-0.npz in {self.samples}")
+        return [self._read_sample(path) for path in files]
+
+    def _read_sample(self, path: Path) -> list[torch.Tensor]:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        specs = self.graph.get("inputs") or [{"name": name} for name in arrays]
+        missing = [spec["name"] for spec in specs if spec["name"] not in arrays]
+        if missing:
+            raise CompileError("invalid_argument", f"{path.name} lacks {', '.join(missing)}")
+        return [to_tensor(arrays[spec["name"]], spec.get("dtype", "")) for spec in specs]
+
+
+def to_tensor(array: np.ndarray, dtype: str) -> torch.Tensor:
+    """Writable and compact. bfloat16, which NumPy does not know, is stored as two raw bytes."""
+    array = np.array(array, copy=True, order="C")
+    if dtype == "bfloat16" or array.dtype.kind == "V":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def first_lines(error: BaseException, limit: int = 400) -> str:
+    """The sentence of an exception, without the pages that torch appends to it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = " ".join(lines[:3]) or type(error).__name__
+    return f"{type(error).__name__}: {text}"[:limit]
+
+
+def reasons(steps: list) -> str:
+    return "; ".join(f"{step['step']}: {step['reason']}" for step in steps if not step["ok"])
+
+
+def main(compile_model: Callable[[Request], dict]) -> int:
+    """Answers the request named on the command line; the exit code is 0 for every answer."""
+    raw = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    request = Request(Path(raw["model"]), raw["format"], raw.get("graph") or {},
+                      Path(raw["samples"]), raw.get("options") or {}, Path(raw["output_dir"]))
+    request.output_dir.mkdir(parents=True, exist_ok=True)
+    answer = _answer(compile_model, request)
+    # Renamed when complete: a reader never sees half an answer.
+    partial = request.output_dir / "result.json.partial"
+    partial.write_text(json.dumps(answer, ensure_ascii=False, indent=1), encoding="utf-8")
+    os.replace(partial, request.output_dir / "result.json")
+    return 0
+
+
+def _answer(compile_model, request: Request) -> dict:
+    def failure(code: str, message: str, hint: str = "") -> dict:
+        return {"ok": False, "code": code, "message": message, "hint": hint,
+                "facts": {"steps": request.steps}}
+    try:
+        result = compile_model(request)
+        path = Path(result["path"])
+        if not path.is_file() or path.stat().st_size == 0:
+            return failure("build_failed", f"{path.name} came out empty")
+        facts = {"torch": torch.__version__, "steps": request.steps, **result["facts"]}
+        return {"ok": True, "path": str(path), "facts": facts}
+    except CompileError as error:
+        return failure(error.code, error.message, error.hint)
+    except UnsupportedModel as error:
+        return failure("unsupported", str(error))
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        return failure("out_of_memory", first_lines(error))
+    except Exception as error:
+        traceback.print_exc()
+        text = first_lines(error)
+        # torch reports a refused host allocation as a plain RuntimeError.
+        code = "out_of_memory" if "can't allocate memory" in text else "build_failed"
+        return failure(code, text)
