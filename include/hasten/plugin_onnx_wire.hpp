@@ -243,7 +243,9 @@ class OnnxWalk {
         OnnxDimension& axis = out.shape.emplace_back();
         for (WireReader d(s.text()); d.next();) {
           if (d.field() == 1) axis.size = d.number() < 0 ? -1 : d.number();
-          if (d.field() == 2) axis.symbol = d.text();
+          // Some exporters write one of these for every axis they know nothing about;
+          // as a symbol it would make those axes equal.
+          if (d.field() == 2 && d.text() != "?" && d.text() != "None") axis.symbol = d.text();
         }
       }
     }

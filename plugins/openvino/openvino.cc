@@ -38,7 +38,7 @@ ov::Core& core() {
   return *made;
 }
 
-// OpenVINO's text without the places in its own source, on one line.
+// OpenVINO's text on one line, without the lines that only tell where in its own source.
 std::string reason(const std::exception& e) {
   std::string out;
   std::string_view rest = e.what();
@@ -46,7 +46,10 @@ std::string reason(const std::exception& e) {
     const size_t end = rest.find('\n');
     const std::string_view line = rest.substr(0, end);
     rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-    if (line.empty() || line.starts_with("Exception from ")) continue;
+    if (line.empty() || line.starts_with("Exception from ") ||
+        line.starts_with("Check 'false' failed at ") || line.starts_with("FrontEnd API failed")) {
+      continue;
+    }
     if (!out.empty()) out += out.back() == ':' ? " " : "; ";
     out += line;
   }

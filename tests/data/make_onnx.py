@@ -235,9 +235,9 @@ def unknown_rank():
 
 @model
 def unnamed_axis():
-    """relu(x[?,2])"""
+    """relu(x[?,?,2]): no name, and the placeholder that some exporters give every axis"""
     return build([h.make_node("Relu", ["x"], ["y"])],
-                 [value("x", T.FLOAT, [None, 2])], [value("y", T.FLOAT, [None, 2])])
+                 [value("x", T.FLOAT, [None, "?", 2])], [value("y", T.FLOAT, [None, "?", 2])])
 
 
 @model
