@@ -27,27 +27,34 @@ finish() { printf '%s\n' "$2" > ".deps/stamps/$1"; }
 hash_of() { cat -- "$@" | sha256sum | cut -d' ' -f1; }
 pin_of() { grep -iE "^$1==" requirements.txt; }
 
+# Sets `python`, `python_key` (what .venv depends on) and `python_lacks` (Debian packages).
 choose_python() {
   python=${HASTEN_SETUP_PYTHON:-python3}
-  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null ||
+  local answer
+  answer=$("$python" - 2> /dev/null <<< 'if True:
+    import importlib.util, os, sys, sysconfig
+    if sys.version_info < (3, 11):
+        sys.exit(1)
+    print(sys.base_prefix, *sys.version_info[:3])
+    # Only Debian leaves these out of Python.
+    header = os.path.join(sysconfig.get_path("include"), "Python.h")
+    print("" if importlib.util.find_spec("ensurepip") else "python3-venv",
+          "" if os.path.exists(header) else "python3-dev")') ||
     fail "$python is not a Python 3.11 or later" "set HASTEN_SETUP_PYTHON to one that is"
+  python_key=${answer%%$'\n'*}
+  python_lacks=${answer#*$'\n'}
 }
 
 # The packages that are missing, one a line.
 missing_packages() {
-  local wanted
-  wanted=$(sed 's/#.*//' scripts/debian-packages.txt | xargs -n1)
-  # Only Debian's own Python comes without these modules.
-  "$python" -c 'import ensurepip, venv' 2> /dev/null || wanted+=$'\npython3-venv'
-  "$python" -c 'import os, sysconfig as s, sys
-sys.exit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))' ||
-    wanted+=$'\npython3-dev'
+  local wanted installed
+  wanted=$(sed 's/#.*//' scripts/debian-packages.txt | xargs -n1 | sort -u - \
+    <(xargs -n1 <<< "$python_lacks"))
   # An exit status other than 0 only says that a package is unknown.
-  local installed
   # shellcheck disable=SC2086 # one word a package
   installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $wanted 2> /dev/null |
     sed -n 's/^ii *//p' | sort -u) || true
-  comm -23 <(sort -u <<< "$wanted") <(printf '%s\n' "$installed")
+  comm -23 <(printf '%s\n' "$wanted") <(printf '%s\n' "$installed") | sed '/^$/d'
 }
 
 install_packages() {
@@ -92,15 +99,15 @@ pip_install() {
 
 make_venv() {
   local key
-  key="$(hash_of requirements.txt) $("$python" -c 'import sys; print(sys.base_prefix, *sys.version_info[:2])')"
+  key="$(hash_of requirements.txt) $python_key"
   if fresh venv "$key" && [[ -x .venv/bin/python ]]; then return; fi
   : > .deps/logs/pip.log
   : > .deps/logs/pip.err
-  if ! fresh venv-python "${key#* }" || ! .venv/bin/python -c '' 2> /dev/null; then
+  if ! fresh venv-python "$python_key" || ! .venv/bin/python -c '' 2> /dev/null; then
     say "making .venv with $("$python" --version)"
     rm -rf .venv
     "$python" -m venv .venv
-    finish venv-python "${key#* }"
+    finish venv-python "$python_key"
   fi
   # First and alone: beside packages that ask for "torch" pip may take another build of it.
   say "installing $(pin_of torch)"
