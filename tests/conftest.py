@@ -3,6 +3,7 @@
 
 HASTEN names the command under test (default: build/hasten)."""
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -49,12 +50,13 @@ def require_backend(hasten):
     """require_backend(name) skips where the backend can't run, with hasten's own reason; fails
     where HASTEN_REQUIRE_BACKENDS lists it, so that nothing is skipped unseen in CI."""
     def require(name):
-        lines = hasten("backends").stdout.splitlines()
-        line = next((line for line in lines if line.split()[:1] == [name]), f"{name} is not built")
-        if " available" in line and "unavailable" not in line:
+        listed = json.loads(hasten("backends", "--json", "-").stdout)["backends"]
+        backend = next((entry for entry in listed if entry["name"] == name), None)
+        if backend and backend["available"]:
             return
+        reason = f"{name}: {backend['reason']}" if backend else f"{name} is not built"
         required = os.environ.get("HASTEN_REQUIRE_BACKENDS", "").split(",")
-        (pytest.fail if name in required else pytest.skip)(line)
+        (pytest.fail if name in required else pytest.skip)(reason)
     return require
 
 
