@@ -2,6 +2,11 @@
 // Rounds of turns: in each round every live arm takes one turn, in random order,
 // while nobody else runs. Arms are compared within a round, so drift cancels.
 // Knows callables, no backend.
+//
+// The race has converged when of every arm left the interval of its ratio to the
+// reference (the first `keep` arm, else the leader) is narrower than the indifference on
+// each side, or lies clear of 1 or around it. It looks at few points, of which min_rounds
+// is the first, so that looking often does not find differences where there are none.
 #pragma once
 
 #include <hasten/result.h>
@@ -42,19 +47,20 @@ std::string_view to_string(StopReason reason);
 struct RaceOptions {
   std::chrono::nanoseconds turn = std::chrono::milliseconds(30);
   size_t min_rounds = 8, max_rounds = 40;
-  std::optional<std::chrono::nanoseconds> max_time;
+  // Looked at between turns. A first round that has begun is finished.
+  std::optional<std::chrono::nanoseconds> max_time{};
   double indifference = 0.01;         // Ratios closer to 1 than this are the same.
   double confidence = 0.99;
   // An arm more than this times slower than the best after two rounds is dropped.
   double hopeless_ratio = 2.0;
   uint64_t seed = 0;
-  std::stop_token stop;
+  std::stop_token stop{};
 };
 
 struct RaceResult {
   std::vector<ArmSamples> arms;       // In the order given.
   StopReason reason = StopReason::kRoundsSpent;
-  size_t rounds = 0;
+  size_t rounds = 0;                  // Complete ones; the last one may have been cut short.
 };
 
 // `after_round` sees the samples so far; for the journal and the progress line.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/noise.h"
+
+#include <doctest/doctest.h>
+
+namespace hasten {
+namespace {
+
+// Format of proc(5): user nice system idle iowait irq softirq steal guest guest_nice.
+constexpr const char* kStat =
+    "cpu  10000 200 3000 80000 500 40 60 700 5 6\n"
+    "cpu0 5000 100 1500 40000 250 20 30 350 0 0\n"
+    "cpu1 5000 100 1500 40000 250 20 30 350 0 0\n"
+    "intr 12345 0 9\n"
+    "ctxt 99\n";
+
+TEST_CASE("parse_activity: seconds of all processors together") {
+  const MachineActivity a = parse_activity(kStat, "1.75 0.50 0.25 2/345 6789\n", 100);
+  CHECK(a.busy_s == doctest::Approx(133));
+  CHECK(a.idle_s == doctest::Approx(805));
+  CHECK(a.stolen_s == doctest::Approx(7));
+  CHECK(a.load_average == doctest::Approx(1.75));
+  CHECK(a.processors == 2);
+}
+
+TEST_CASE("parse_activity: text that is something else is unknown") {
+  CHECK(parse_activity("", "", 100).processors == 0);
+  CHECK(parse_activity("cpu  1 2 3\ncpu0 1 2 3\n", "1.0", 100).processors == 0);
+  CHECK(parse_activity(kStat, "rubbish", 100).load_average == 0);
+}
+
+TEST_CASE("read_activity: Linux says what its processors did") {
+  const MachineActivity a = read_activity();
+  CHECK(a.processors >= 1);
+  CHECK(a.busy_s > 0);
+}
+
+MachineActivity after(double busy_s, double idle_s, double stolen_s) {
+  return {.busy_s = 100 + busy_s,
+          .idle_s = 200 + idle_s,
+          .stolen_s = 5 + stolen_s,
+          .load_average = 1.8,
+          .processors = 2};
+}
+
+TEST_CASE("noise_warning: speaks when others took a part of the machine, and says what to do") {
+  const MachineActivity before = after(0, 0, 0);
+  // 20 s of two processors, 8 s of our own.
+  CHECK_FALSE(noise_warning(before, after(8.5, 11.5, 0.1), 8));
+  CHECK(noise_warning(before, after(15.4, 4.6, 0), 8) ==
+        "other programs used 37 % of the processor time while candidates were measured (load "
+        "average 1.8 on 2 processors); close them, or give the race more time");
+  CHECK(noise_warning(before, after(8, 11.4, 0.6), 8) ==
+        "the hypervisor took 3 % of the processor time away while candidates were measured; "
+        "measure on a machine of its own, or give the race more time");
+}
+
+TEST_CASE("noise_warning: nothing to say about what is unknown or too short") {
+  const MachineActivity before = after(0, 0, 0);
+  CHECK_FALSE(noise_warning(MachineActivity{}, after(20, 0, 0), 0));
+  CHECK_FALSE(noise_warning(before, after(0.9, 0, 0), 0));
+  CHECK_FALSE(noise_warning(before, after(8, 12, 0), 9));  // Our own ticks were rounded up.
+}
+
+}  // namespace
+}  // namespace hasten

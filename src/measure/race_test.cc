@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/race.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <map>
+#include <random>
+
+#include "measure/summary.h"
+#include "stats/stats.h"
+
+namespace hasten {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// A scripted arm: each turn is one call of the given time, and the clock moves by the turn.
+struct Stage {
+  FakeClock clock;
+  std::vector<std::string> turns;  // Labels in the order they had their turns.
+
+  Arm arm(std::string label, std::function<Result<std::vector<int64_t>>()> script,
+          bool keep = false) {
+    return {.label = label,
+            .turn =
+                [this, label, script](nanoseconds budget) {
+                  turns.push_back(label);
+                  clock.advance(budget);
+                  return script();
+                },
+            .keep = keep};
+  }
+  Arm steady(std::string label, int64_t time, bool keep = false) {
+    return arm(
+        std::move(label), [time] { return std::vector<int64_t>{time}; }, keep);
+  }
+};
+
+double normal(std::mt19937_64& engine) {  // Box and Muller.
+  const auto uniform = [&] { return (static_cast<double>(engine() >> 11) + 0.5) * 0x1p-53; };
+  const double radius = std::sqrt(-2 * std::log(uniform()));
+  return radius * std::cos(2 * std::acos(-1.0) * uniform());
+}
+
+// A round of calls of about `time` with `noise` between rounds, drifting by `drift` a turn.
+struct Noisy {
+  double time, noise, drift = 0;
+  std::mt19937_64 engine;
+  int turns = 0;
+
+  std::vector<int64_t> operator()() {
+    const double at = time * std::exp(noise * normal(engine) + drift * turns++);
+    return std::vector<int64_t>(3, static_cast<int64_t>(at));
+  }
+};
+
+Arm noisy_arm(Stage& stage, std::string label, Noisy noisy, bool keep = false) {
+  return stage.arm(
+      std::move(label), [noisy]() mutable { return noisy(); }, keep);
+}
+
+TEST_CASE("run_race: every live arm has one turn a round, in an order that the seed decides") {
+  const auto order = [](uint64_t seed) {
+    Stage stage;
+    const std::vector<Arm> arms{stage.steady("a", 100), stage.steady("b", 100),
+                                stage.steady("c", 100)};
+    const RaceResult race =
+        run_race(arms, {.min_rounds = 6, .max_rounds = 6, .seed = seed}, stage.clock);
+    CHECK(race.rounds == 6);
+    for (const ArmSamples& arm : race.arms) {
+      CHECK(arm.rounds.size() == 6);
+      CHECK(arm.round_numbers == std::vector<size_t>{0, 1, 2, 3, 4, 5});
+    }
+    REQUIRE(stage.turns.size() == 18);
+    std::map<std::string, int> first;
+    for (size_t i = 0; i < 18; i += 3) ++first[stage.turns[i]];
+    CHECK(first.size() > 1);
+    return stage.turns;
+  };
+  CHECK(order(1) == order(1));
+  CHECK(order(1) != order(2));
+}
+
+TEST_CASE("run_race: results stand in the order given") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("slow", 150), stage.steady("fast", 100)};
+  const RaceResult race = run_race(arms, {}, stage.clock);
+  CHECK(race.arms[0].label == "slow");
+  CHECK(race.arms[0].rounds[0] == std::vector<int64_t>{150});
+  CHECK(race.arms[1].label == "fast");
+}
+
+TEST_CASE("run_race: stops at the least number of rounds when nothing is in doubt") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("base", 100, true), stage.steady("same", 100),
+                              stage.steady("fast", 60)};
+  const RaceResult race = run_race(arms, {.min_rounds = 5}, stage.clock);
+  CHECK(race.reason == StopReason::kConverged);
+  CHECK(race.rounds == 5);
+}
+
+TEST_CASE("run_race: an arm that fails leaves with its error, the others go on") {
+  Stage stage;
+  int turns = 0;
+  const std::vector<Arm> arms{
+      stage.steady("base", 100, true),
+      stage.arm("bad",
+                [&]() -> Result<std::vector<int64_t>> {
+                  if (++turns == 3) return Error{Code::kCrashed, "killed by SIGSEGV"};
+                  return std::vector<int64_t>{90};
+                }),
+      stage.arm("empty", []() -> Result<std::vector<int64_t>> { return std::vector<int64_t>{}; })};
+  const RaceResult race = run_race(arms, {.min_rounds = 5}, stage.clock);
+  CHECK(race.rounds == 5);
+  CHECK_FALSE(race.arms[0].failure);
+  REQUIRE(race.arms[1].failure);
+  CHECK(race.arms[1].failure->code == Code::kCrashed);
+  CHECK(race.arms[1].rounds.size() == 2);
+  CHECK_FALSE(race.arms[1].dropped);
+  REQUIRE(race.arms[2].failure);
+  CHECK(race.arms[2].failure->message == "empty: a turn without a single call");
+}
+
+TEST_CASE("run_race: ends when nobody is left") {
+  Stage stage;
+  const auto fails = []() -> Result<std::vector<int64_t>> { return Error{Code::kRunFailed, "no"}; };
+  const std::vector<Arm> arms{stage.arm("a", fails, true), stage.arm("b", fails)};
+  const RaceResult race = run_race(arms, {}, stage.clock);
+  CHECK(race.reason == StopReason::kNobodyLeft);
+  CHECK(stage.turns.size() == 2);
+  CHECK(run_race({}, {}, stage.clock).reason == StopReason::kNobodyLeft);
+}
+
+TEST_CASE("run_race: hopeless arms leave after two rounds, kept ones never") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("base", 900, true), stage.steady("fast", 100),
+                              stage.steady("nearly", 199), stage.steady("hopeless", 201)};
+  const RaceResult race = run_race(arms, {.min_rounds = 4}, stage.clock);
+  CHECK_FALSE(race.arms[0].dropped);
+  CHECK_FALSE(race.arms[2].dropped);
+  CHECK(race.arms[3].dropped);
+  CHECK(race.arms[3].rounds.size() == 2);
+  CHECK(race.arms[0].rounds.size() == 4);
+}
+
+TEST_CASE("run_race: one cold first turn does not drop an arm") {
+  Stage stage;
+  int turns = 0;
+  const std::vector<Arm> arms{stage.steady("base", 100, true), stage.arm("warms up", [&] {
+                                return std::vector<int64_t>{++turns == 1 ? 250 : 50};
+                              })};
+  CHECK_FALSE(run_race(arms, {}, stage.clock).arms[1].dropped);
+}
+
+TEST_CASE("run_race: never more rounds than allowed") {
+  Stage stage;
+  std::vector<Arm> arms{noisy_arm(stage, "base", {1e6, 0.5, 0, std::mt19937_64(1)}, true),
+                        noisy_arm(stage, "same", {1e6, 0.5, 0, std::mt19937_64(2)})};
+  const RaceResult race =
+      run_race(arms, {.min_rounds = 3, .max_rounds = 7, .hopeless_ratio = 1e9}, stage.clock);
+  CHECK(race.reason == StopReason::kRoundsSpent);
+  CHECK(race.rounds == 7);
+}
+
+TEST_CASE("run_race: time is looked at between turns, but a first round is finished") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("a", 100, true), stage.steady("b", 100, true)};
+  RaceOptions options{.turn = milliseconds(10), .max_time = milliseconds(45)};
+  const RaceResult race = run_race(arms, options, stage.clock);
+  CHECK(race.reason == StopReason::kTimeSpent);
+  CHECK(race.rounds == 2);
+  CHECK(stage.turns.size() == 5);
+  stage.turns.clear();
+  options.max_time = milliseconds(5);
+  CHECK(run_race(arms, options, stage.clock).rounds == 1);
+  CHECK(stage.turns.size() == 2);
+  options.max_time = milliseconds(0);
+  CHECK(run_race(arms, options, stage.clock).rounds == 0);
+  CHECK(stage.turns.size() == 2);
+}
+
+TEST_CASE("run_race: cancelling ends it before the next turn and blames nobody") {
+  Stage stage;
+  std::stop_source stop;
+  const std::vector<Arm> arms{stage.steady("a", 100),
+                              stage.arm("b", [&]() -> Result<std::vector<int64_t>> {
+                                if (stage.turns.size() < 5) return std::vector<int64_t>{100};
+                                stop.request_stop();
+                                return Error{Code::kCancelled, "stopped"};
+                              })};
+  const RaceResult race = run_race(arms, {.stop = stop.get_token()}, stage.clock);
+  CHECK(race.reason == StopReason::kCancelled);
+  CHECK_FALSE(race.arms[1].failure);
+  CHECK(race.arms[1].rounds.size() >= 2);
+  CHECK(stage.turns.back() == "b");
+}
+
+TEST_CASE("run_race: after each round the samples so far are shown") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("a", 100)};
+  std::vector<size_t> seen;
+  run_race(arms, {.min_rounds = 3}, stage.clock, [&](const RaceResult& so_far) {
+    seen.push_back(so_far.rounds);
+    CHECK(so_far.arms[0].rounds.size() == so_far.rounds);
+  });
+  CHECK(seen == std::vector<size_t>{1, 2, 3});
+}
+
+struct Tally {
+  int faster = 0, slower = 0, same = 0, cannot_tell = 0;
+  size_t rounds = 0;
+};
+
+// Many races of one arm against a baseline, judged as a report judges them.
+Tally tally(int races, double ratio, double noise, double drift) {
+  Tally tally;
+  for (int i = 0; i < races; ++i) {
+    Stage stage;
+    const auto seed = static_cast<uint64_t>(i);
+    const std::vector<Arm> arms{
+        noisy_arm(stage, "base", {1e6, noise, drift, std::mt19937_64(2 * seed + 1000)}, true),
+        noisy_arm(stage, "arm", {1e6 * ratio, noise, drift, std::mt19937_64(2 * seed + 1001)})};
+    const RaceResult race = run_race(arms, {.seed = seed}, stage.clock);
+    tally.rounds += race.rounds;
+    switch (compare_to_one(*paired_speedup(race.arms[1], race.arms[0], 0.99), 0.01)) {
+      case Comparison::kAbove:
+        ++tally.faster;
+        break;
+      case Comparison::kBelow:
+        ++tally.slower;
+        break;
+      case Comparison::kSame:
+        ++tally.same;
+        break;
+      case Comparison::kCannotTell:
+        ++tally.cannot_tell;
+        break;
+    }
+  }
+  return tally;
+}
+
+TEST_CASE("run_race: two identical arms are not told apart, however noisy") {
+  for (const double noise : {0.005, 0.03}) {
+    CAPTURE(noise);
+    const Tally t = tally(500, 1, noise, 0);
+    CHECK(t.faster + t.slower <= 10);  // 2 %.
+  }
+}
+
+TEST_CASE("run_race: quiet identical arms are called the same, and soon") {
+  const Tally t = tally(500, 1, 0.001, 0);
+  CHECK(t.same == 500);
+  CHECK(t.rounds == 500 * 8);
+}
+
+TEST_CASE("run_race: drift that all arms share changes no verdict") {
+  const Tally still = tally(500, 1, 0.01, 0), drifting = tally(500, 1, 0.01, 0.02);
+  CHECK(drifting.faster + drifting.slower <= 10);
+  CHECK(drifting.same == still.same);
+  CHECK(tally(100, 0.95, 0.01, 0.02).faster == 100);
+}
+
+TEST_CASE("run_race: five percent under three percent of noise are found") {
+  const Tally t = tally(500, 0.95, 0.03, 0);
+  CHECK(t.faster >= 490);
+  CHECK(t.slower == 0);
+  CHECK(t.rounds < 500 * 40);
+}
+
+}  // namespace
+}  // namespace hasten
