@@ -26,6 +26,9 @@ struct Reference {
 struct TolerancePolicy {
   std::optional<double> absolute, relative;  // The user's; each replaces the derived one.
   double error_factor = 16;            // k: times eager's own error against the oracle.
+  // The relative error that the user allows for lower precision. Its absolute part is this
+  // times the root mean square of the output, so that elements near zero do not decide.
+  std::optional<double> lossy;
 };
 
 // One tolerance per output. With an oracle: error_factor times the largest error of eager

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+namespace hasten {
+namespace {
+
+constexpr int64_t kMaxSearch = 4096;  // Sizes looked through for a free one; samples are few.
+
+// The sizes of one symbol, in order and without doubles.
+class Sizes {
+ public:
+  explicit Sizes(const SymbolRange& range)
+      : symbol_(range.symbol), seen_(range.seen.begin(), range.seen.end()) {}
+
+  void add(int64_t size, const char* why) {
+    if (taken_.insert(size).second) planned_.push_back({symbol_, size, why});
+  }
+  bool is_new(int64_t size) const { return !taken_.contains(size) && !seen_.contains(size); }
+  std::vector<PlannedSize> planned() && { return std::move(planned_); }
+
+ private:
+  std::string symbol_;
+  std::set<int64_t> seen_, taken_;
+  std::vector<PlannedSize> planned_;
+};
+
+std::optional<int64_t> first_odd(const Sizes& sizes, int64_t low, int64_t high) {
+  // 1 is the size that every exporter specialises for; it shows nothing about odd ones.
+  int64_t size = std::max<int64_t>(low, 3);
+  size += size % 2 == 0 ? 1 : 0;
+  const int64_t last = std::min(high, size + kMaxSearch);
+  for (; size <= last; size += 2) {
+    if (sizes.is_new(size)) return size;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> nearest_to_the_middle(const Sizes& sizes, int64_t low, int64_t high) {
+  const int64_t middle = low + (high - low) / 2;
+  for (int64_t away = 0; away <= kMaxSearch; ++away) {
+    for (int64_t size : {middle + away, middle - away}) {
+      if (size >= low && size <= high && sizes.is_new(size)) return size;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<PlannedSize> plan_one(const SymbolRange& range) {
+  int64_t low = range.min, high = range.max;
+  if (!range.seen.empty()) {
+    const auto [least, most] = std::minmax_element(range.seen.begin(), range.seen.end());
+    // A symbol that was declared without a range has no ends but those that were seen.
+    if (high < 1) low = *least, high = *most;
+    low = std::min(low, *least);
+    high = std::max(high, *most);
+  }
+  if (high < 1) return {};
+  const bool ends_were_seen = std::count(range.seen.begin(), range.seen.end(), low) > 0 &&
+                              std::count(range.seen.begin(), range.seen.end(), high) > 0;
+
+  Sizes sizes(range);
+  sizes.add(low, "smallest");
+  sizes.add(high, "largest");
+  // Where the ends are no more than what happened to be recorded, nobody promised that
+  // larger sizes never come: look beyond if there is no room inside.
+  std::optional<int64_t> odd = first_odd(sizes, low, high);
+  if (!odd && ends_were_seen) odd = first_odd(sizes, high + 1, high + kMaxSearch);
+  if (odd) sizes.add(*odd, "odd");
+  std::optional<int64_t> other = nearest_to_the_middle(sizes, low, high);
+  if (!other && ends_were_seen) other = std::max(high, odd.value_or(high)) + 2;
+  if (other) sizes.add(*other, "not recorded");
+  return std::move(sizes).planned();
+}
+
+}  // namespace
+
+std::vector<PlannedSize> plan_sizes(const std::vector<SymbolRange>& symbols) {
+  std::vector<PlannedSize> all;
+  for (const SymbolRange& range : symbols) {
+    if (range.symbol.empty()) continue;
+    const std::vector<PlannedSize> sizes = plan_one(range);
+    all.insert(all.end(), sizes.begin(), sizes.end());
+  }
+  return all;
+}
+
+}  // namespace hasten

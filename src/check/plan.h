@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// At which sizes a candidate is checked beyond the recorded samples: the smallest,
+// the largest, an odd and an unrecorded size of the batch and of every other
+// dynamic symbol. Exporters bake sizes in without a word and answer wrongly at another.
+#pragma once
+
+#include "base/json.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hasten {
+
+// A symbol of the model and the sizes that are known of it.
+struct SymbolRange {
+  std::string symbol;          // "B", "T", ...
+  int64_t min = 1, max = 1;    // Seen or declared.
+  std::vector<int64_t> seen;   // Sizes of the recorded samples, any order.
+};
+
+struct PlannedSize {
+  std::string symbol;
+  int64_t size = 1;
+  std::string why;             // "smallest", "largest", "odd", "not recorded"
+};
+
+// For the batch symbol and dynamic ones alike; one planned size differs from the recorded
+// samples in one symbol. No duplicates, none of `seen` unless it is an end of the
+// range; empty for a range without any symbol. Where the ends are only what was recorded
+// and no size is free between them, larger ones are planned: whoever runs them leaves out
+// a size that the original itself refuses.
+std::vector<PlannedSize> plan_sizes(const std::vector<SymbolRange>& symbols);
+
+}  // namespace hasten
