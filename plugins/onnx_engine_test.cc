@@ -3,7 +3,9 @@
 // with its own HASTEN_TEST_PLUGIN. The models and their formulas: tests/data/make_onnx.py.
 #include <doctest/doctest.h>
 
-#include <limits>
+#include <fstream>
+#include <iterator>
+#include <random>
 #include <thread>
 
 #include "plugin_test_support.h"
@@ -67,6 +69,22 @@ TEST_CASE("inputs that the graph does not use are still taken, in their place") 
   Input a = Input::of<float>({2}, {1, 2}), b = Input::of<float>({2}, {100, 100});
   Input d = Input::of<float>({2}, {30, 40});
   CHECK(values_of<float>(model({a.view(), b.view(), b.view(), d.view()})[0]) == Floats{31, 42});
+}
+
+TEST_CASE("more inputs and outputs than fit on the stack") {
+  const Built model = built("many");
+  REQUIRE(model.arity() == std::pair<size_t, size_t>(20, 20));
+  std::vector<Input> in;
+  std::vector<DLTensor> views;
+  for (int i = 0; i < 20; ++i) {
+    in.push_back(Input::of<float>({2}, {static_cast<float>(100 * i), 0}));
+  }
+  for (Input& i : in) views.push_back(i.view());
+  const auto out = model(views);
+  for (size_t i = 0; i < 20; ++i) {
+    const auto n = static_cast<float>(i);
+    CHECK(values_of<float>(out[i]) == Floats{101 * n, n});
+  }
 }
 
 TEST_CASE("an output that is an input comes back as a copy") {
@@ -230,6 +248,26 @@ TEST_CASE("a file that is no whole model fails by name, and an unknown operator 
   CHECK(plugin().build(data("string_input")).answer().says("'s'"));
   CHECK(plugin().build(data("not_there")).answer().code == HASTEN_INVALID_ARGUMENT);
   CHECK(plugin().build(data("affine"), {}, "pt2").answer().code == HASTEN_UNSUPPORTED);
+}
+
+TEST_CASE("a thousand damaged files are read or refused, none ends the process") {
+  std::ifstream in(data("external_in_branch"), std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  REQUIRE(whole.size() > 300);
+  TemporaryFolder folder;
+  const fs::path path = folder.path() / "damaged.onnx";
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int round = 0; round < 1000; ++round) {
+    std::string damaged = whole;
+    for (int flips = 0; flips < 1 + round % 4; ++flips) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    if (round % 5 == 0) damaged.resize(random() % damaged.size());
+    std::ofstream(path, std::ios::binary) << damaged;
+    if (plugin().inspect(path).code != HASTEN_OK) ++refused;
+  }
+  CHECK(refused > 200);  // Each cut-off one at least.
 }
 
 TEST_CASE("an unknown option lists the known ones, a bad value what is wanted") {

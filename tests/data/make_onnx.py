@@ -93,6 +93,15 @@ def unused_inputs():
 
 
 @model
+def many():
+    """y_i = x_i + i for i = 0..19"""
+    return build([h.make_node("Add", [f"x{i}", f"c{i}"], [f"y{i}"]) for i in range(20)],
+                 [value(f"x{i}", T.FLOAT, [2]) for i in range(20)],
+                 [value(f"y{i}", T.FLOAT, [2]) for i in range(20)],
+                 [constant(f"c{i}", i) for i in range(20)])
+
+
+@model
 def add_int64():
     """a + b in int64[N]"""
     return build([h.make_node("Add", ["a", "b"], ["y"])],
