@@ -95,7 +95,7 @@ Choice chosen(const Field& field, const Standing& standing, std::string_view rul
   choice.passed = meets(field, standing);
   choice.why = format("{} {} at batch size {}", field.trials[standing.trial].candidate.label(),
                       rule, point.batch_size);
-  if (choice.speedup) choice.why += ": " + times(*choice.speedup);
+  if (choice.speedup) choice.why += ", in the race " + times(*choice.speedup);
   if (!field.original) choice.why += "; the original was not measured";
   choice.runners_up = ranked_without(field, standing.trial);
   return choice;
