@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <stdexcept>
 
 namespace hasten {
@@ -90,28 +89,24 @@ struct Scale {
 // Of what is neither zero nor infinite, without values that repeat at either end: those
 // are the -1e9 of a mask or a saturation, and would hide any error in the values that count.
 Scale scale_of(const Tensor& output) {
-  const std::vector<double> values = to_doubles(output);
-  std::vector<double> finite;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(finite),
-               [](double v) { return std::isfinite(v) && v != 0; });
-  if (finite.empty()) return {};
-  const auto [low, high] = std::minmax_element(finite.begin(), finite.end());
+  std::vector<double> values = to_doubles(output);  // The only copy: outputs can be large.
+  std::erase_if(values, [](double v) { return !std::isfinite(v) || v == 0; });
+  if (values.empty()) return {};
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double least = *low, most = *high;
-  const bool repeats_low = std::count(finite.begin(), finite.end(), least) > 1;
-  const bool repeats_high = std::count(finite.begin(), finite.end(), most) > 1;
-  std::vector<double> sizes;
-  for (double v : finite) {
-    if ((repeats_low && v == least) || (repeats_high && v == most)) continue;
-    sizes.push_back(std::abs(v));
-  }
-  if (sizes.empty()) {
-    std::transform(finite.begin(), finite.end(), std::back_inserter(sizes),
-                   [](double v) { return std::abs(v); });
-  }
+  const bool repeats_low = std::count(values.begin(), values.end(), least) > 1;
+  const bool repeats_high = std::count(values.begin(), values.end(), most) > 1;
+  const auto at_an_end = [&](double v) {
+    return (repeats_low && v == least) || (repeats_high && v == most);
+  };
+  if (!std::all_of(values.begin(), values.end(), at_an_end)) std::erase_if(values, at_an_end);
   double squares = 0;
-  for (double v : sizes) squares += v * v;
-  return {.typical = median_of(sizes),
-          .rms = std::sqrt(squares / static_cast<double>(sizes.size()))};
+  for (double& v : values) {
+    v = std::abs(v);
+    squares += v * v;
+  }
+  const double rms = std::sqrt(squares / static_cast<double>(values.size()));
+  return {.typical = median_of(values), .rms = rms};
 }
 
 // What eager's own error asks for at one output of one call: the least absolute part
