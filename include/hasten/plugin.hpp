@@ -190,21 +190,24 @@ inline void put(hasten_sink* sink, std::string_view text) {
   if (sink) sink->write(sink, text.data(), text.size());
 }
 
+// An object, not a function: <iomanip>'s std::quoted is found by argument otherwise.
+constexpr auto json_text = [](std::string_view text) { return plugin_detail::quoted(text); };
+
 inline std::string list_of(std::span<const std::string> items) {
   std::string out = "[";
-  for (const std::string& item : items) out += (out.size() > 1 ? "," : "") + quoted(item);
+  for (const std::string& item : items) out += (out.size() > 1 ? "," : "") + json_text(item);
   return out + "]";
 }
 
 inline std::string to_json(const Description& d) {
   std::string options;
   for (const OptionSpec& o : d.options) {
-    options += (options.empty() ? "" : ",") + ("{\"name\":" + quoted(o.name)) +
-               ",\"type\":" + quoted(o.type) + ",\"default\":" + quoted(o.default_value) +
-               ",\"help\":" + quoted(o.help) + ",\"stage\":" + quoted(o.stage) +
+    options += (options.empty() ? "" : ",") + ("{\"name\":" + json_text(o.name)) +
+               ",\"type\":" + json_text(o.type) + ",\"default\":" + json_text(o.default_value) +
+               ",\"help\":" + json_text(o.help) + ",\"stage\":" + json_text(o.stage) +
                ",\"choices\":" + list_of(o.choices) + "}";
   }
-  return "{\"title\":" + quoted(d.title) + ",\"formats\":" + list_of(d.formats) +
+  return "{\"title\":" + json_text(d.title) + ",\"formats\":" + list_of(d.formats) +
          ",\"inspects\":" + list_of(d.inspects) + ",\"options\":[" + options + "]}";
 }
 
@@ -213,9 +216,9 @@ inline std::string to_json(std::span<const ConfigProposal> proposals) {
   for (const ConfigProposal& p : proposals) {
     std::string config;
     for (const auto& [key, value] : p.config) {
-      config += (config.empty() ? "" : ",") + quoted(key) + ":" + quoted(value);
+      config += (config.empty() ? "" : ",") + json_text(key) + ":" + json_text(value);
     }
-    out += (out.size() > 1 ? "," : "") + ("{\"role\":" + quoted(p.role)) + ",\"config\":{" +
+    out += (out.size() > 1 ? "," : "") + ("{\"role\":" + json_text(p.role)) + ",\"config\":{" +
            config + "}}";
   }
   return out + "]";

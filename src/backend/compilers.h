@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that turn one format into another (torch.export, torch.onnx, AOTInductor),
-// as children with limits. Known from compilers.json in the Python package:
+// as children with limits. Known from hasten/compilers/compilers.json in the Python package:
 //   [{"name", "from", "to", "module", "cost", "options": [...]}]
+// A step is `python -m hasten.compilers.MODULE REQUEST.json` with
+//   {"model", "format", "graph", "samples", "options", "output_dir"}
+// and writes output_dir/result.json, {"ok": true, "path", "facts": {...}} or
+//   {"ok": false, "code": "unsupported|build_failed|...", "message", "hint"}
 #pragma once
 
 #include <hasten/result.h>
@@ -18,35 +22,39 @@ namespace hasten {
 
 struct CompilerEntry {
   std::string name, from, to, module;
-  double cost = 1;                      // Relative; the cheapest chain is taken.
+  double cost = 1;  // Relative; the cheapest chain is taken.
 };
 
 struct CompileRequest {
   std::filesystem::path model;
-  std::string format;                   // Of `model`.
-  Json graph;                           // GraphSpec.
-  std::filesystem::path samples;        // Folder of sample-0.npz, ...: inputs in order, named.
+  std::string format;             // Of `model`.
+  Json graph;                     // GraphSpec.
+  std::filesystem::path samples;  // Folder of sample-0.npz, ...: inputs in order, named.
   std::map<std::string, std::string> options;
-  std::filesystem::path work_dir;       // The result and the log go here.
+  std::filesystem::path work_dir;  // The result and the log go here.
 };
 
 struct CompileResult {
-  std::filesystem::path path;           // The file in the new format.
-  Json facts;                           // What the compiler says: exporter, steps, ranges, warnings.
+  std::filesystem::path path;  // The file in the new format.
+  Json facts;                  // What the compiler says: exporter, steps, ranges, warnings.
   double seconds = 0;
 };
 
 class Compilers {
  public:
+  // A folder without compilers is no error: models that need none are tuned without.
   static Result<Compilers> read(const std::filesystem::path& package_folder);
   // The steps from one format to another; empty when equal; kUnsupported when none.
   Result<std::vector<CompilerEntry>> chain(const std::string& from, const std::string& to) const;
-  // One step. kBuildFailed with every exporter's reason; the log is work_dir/NAME.log.
+  // One step, in work_dir/NAME. Its own error if it gave one, kBuildFailed with every
+  // exporter's reason for example; the log is work_dir/NAME.log.
   Result<CompileResult> run(Spawner& spawner, const CompilerEntry& compiler,
                             const CompileRequest& request, const RunLimits& limits) const;
 
  private:
   std::vector<CompilerEntry> entries_;
+  std::filesystem::path package_folder_;
+  std::string missing_;  // Why there is none; empty: there is.
 };
 
 }  // namespace hasten

@@ -18,9 +18,9 @@ namespace hasten {
 
 struct BackendEntry {
   std::string name;
-  std::filesystem::path library;      // Empty for a program.
-  std::vector<std::string> command;   // Empty for a library.
-  Json describe;                      // Of a program: from the file.
+  std::filesystem::path library;     // Empty for a program.
+  std::vector<std::string> command;  // Empty for a library.
+  Json describe;                     // Of a program: from the file.
 };
 
 class Registry {

@@ -15,8 +15,10 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,23 +26,24 @@ namespace hasten {
 
 struct WorkerOptions {
   BackendEntry backend;
-  std::filesystem::path work_dir;     // Log, scratch; must exist.
-  int threads = 1;                    // CPUs it may use.
-  std::map<std::string, std::string> environment;
+  std::filesystem::path work_dir;  // Log, scratch; must exist.
+  int threads = 1;                 // CPUs it may use.
+  std::map<std::string, std::string> environment{};
   std::chrono::nanoseconds start_timeout{std::chrono::seconds(60)};
   uint64_t memory_limit_bytes = 0;
-  std::stop_token stop;
+  std::stop_token stop{};
+  std::filesystem::path folder{};  // Its working folder; empty: work_dir.
 };
 
 // What the child saw when it called the model twice; see check/.
 struct CallAudit {
-  std::vector<size_t> written_inputs;  // Inputs whose bytes changed during the call.
+  std::vector<size_t> written_inputs;              // Inputs whose bytes changed during the call.
   std::vector<std::pair<size_t, size_t>> aliases;  // Output i shares memory with input j.
-  bool first_result_changed = false;   // Outputs of call 1 changed during call 2.
+  bool first_result_changed = false;               // Outputs of call 1 changed during call 2.
 };
 
 struct CallResult {
-  std::vector<Tensor> outputs;         // Copies; valid for as long as they live.
+  std::vector<Tensor> outputs;  // Copies; valid for as long as they live.
   std::chrono::nanoseconds duration{0};
 };
 
@@ -53,7 +56,7 @@ class Worker {
   static Result<Worker> start(Spawner& spawner, WorkerOptions options);
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;
-  ~Worker();                           // Kills the child.
+  ~Worker();  // Kills the child.
 
   const std::string& backend() const;
   Result<Json> describe(std::chrono::nanoseconds timeout);
@@ -75,15 +78,17 @@ class Worker {
   Result<CallAudit> audit(size_t slot, size_t other, std::chrono::nanoseconds timeout);
   // Calls for about `budget`, at least one; how long each took, in ns. With
   // `fresh_inputs` each call gets its own copy, made outside the timer.
-  Result<std::vector<int64_t>> turn(size_t slot, std::chrono::nanoseconds budget,
-                                    bool fresh_inputs, std::chrono::nanoseconds timeout);
+  Result<std::vector<int64_t>> turn(size_t slot, std::chrono::nanoseconds budget, bool fresh_inputs,
+                                    std::chrono::nanoseconds timeout);
   Result<uint64_t> peak_memory_bytes();
+  // One check of the conformance suite, made inside the child; see conformance.h.
+  Result<Json> self_test(const Json& request, std::chrono::nanoseconds timeout);
 
-  void stop();                         // SIGSTOP; any call resumes first.
+  void stop();  // SIGSTOP; any call resumes first.
   void resume();
   bool alive() const;
   std::string log_tail() const;
-  void shut_down();                    // Ends the child in order; for memory and files.
+  void shut_down();  // Ends the child in order; for memory and files.
 
  private:
   struct Impl;

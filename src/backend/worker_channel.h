@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker process and the line to it: starts it, exchanges messages within limits,
+// and knows why it ended.
+#pragma once
+
+#include "backend/shared_memory.h"
+#include "backend/wire.h"
+#include "backend/worker.h"
+#include "base/child_process.h"
+#include "base/clock.h"
+#include "base/file_descriptor.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hasten {
+
+class WorkerChannel {
+ public:
+  // Waits for the worker's hello.
+  static Result<WorkerChannel> open(Spawner& spawner, WorkerOptions options);
+
+  // One request, one reply. `op` of the request names it in messages. An error that the
+  // worker replies is returned; trouble with the worker itself ends it, and is returned
+  // from then on.
+  Result<Json> exchange(const Json& request, std::chrono::nanoseconds timeout);
+  // Ends the worker because of what it sent.
+  Error refuse(std::string_view op, const Error& reason);
+
+  SharedMemory& inputs() { return in_; }
+  const SharedMemory& outputs() const { return out_; }
+  const WorkerOptions& options() const { return options_; }
+
+  void stop();
+  void resume();
+  bool alive() { return !ended_ && !child_.poll(); }
+  std::string log_tail() const { return child_.log_tail(); }
+  void shut_down();
+
+ private:
+  WorkerChannel(WorkerOptions options, ChildProcess child, FileDescriptor socket, SharedMemory in,
+                SharedMemory out);
+
+  Status send(std::string_view frame, std::string_view op, std::chrono::nanoseconds deadline);
+  Result<Json> receive(std::string_view op, std::chrono::nanoseconds deadline);
+  Status wait(short events, std::string_view op, std::chrono::nanoseconds deadline);
+  Status check_limits(std::string_view op, std::chrono::nanoseconds deadline);
+  std::optional<ExitStatus> wait_for_exit(std::chrono::nanoseconds timeout);
+  Error died(std::string_view op);
+  Error end(Error why);
+  void close();
+  std::string last_words() const;
+  std::string where_the_log_is() const;
+
+  WorkerOptions options_;
+  ChildProcess child_;
+  FileDescriptor socket_, exit_;  // exit_: a pidfd, readable once the child is gone.
+  SharedMemory in_, out_;
+  std::string received_;
+  std::optional<Error> ended_;
+  std::chrono::nanoseconds memory_checked_{0};
+  bool stopped_ = false;
+};
+
+}  // namespace hasten
