@@ -128,10 +128,10 @@ Status ArtifactFile::extract_payload(const std::string& name, const fs::path& di
 }
 
 Status ArtifactFile::verify_hashes() const {
-  HASTEN_TRY(const TemporaryFolder folder, TemporaryFolder::create("verify"));
   for (const ZipEntry& entry : zip_.entries()) {
     if (entry.name == kManifest) continue;
     if (entry.size_bytes > kInMemory) {
+      HASTEN_TRY(const TemporaryFolder folder, TemporaryFolder::create("verify"));
       HASTEN_TRY_STATUS(extract_entry(entry, folder.path() / "entry", true));
       continue;
     }
