@@ -70,7 +70,9 @@ Result<std::string> find_program(const std::string& name,
     const fs::path path = fs::path(folder.empty() ? "." : folder) / name;
     const int refusal = name.empty() ? ENOENT : why_not(path);
     if (refusal == 0) return fs::absolute(path).string();
-    if (refusal == EACCES) reason = EACCES;
+    // A folder that may not be searched says nothing about the program.
+    std::error_code ignored;
+    if (refusal == EACCES && fs::exists(path, ignored)) reason = EACCES;
   }
   return unavailable(reason);
 }
