@@ -169,9 +169,10 @@ class Plugin {
     return {code, code == HASTEN_OK ? json.text : error.text};
   }
   Built build(const std::string& path, std::vector<hasten_option> options = {},
-              const char* format = "onnx") const {
+              const char* format = "onnx", const char* graph = "{}") const {
     TextSink error;
-    const hasten_model model = model_at(path, format);
+    hasten_model model = model_at(path, format);
+    model.graph_json = graph;
     const hasten_device device = on_cpu(1);
     hasten_executable* raw = nullptr;
     const hasten_code code =
