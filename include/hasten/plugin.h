@@ -99,6 +99,7 @@ typedef struct hasten_backend_api {
    *   "baseline"  how a user of this format runs it today (at most one),
    *   "oracle"    the most exact way to run it, never chosen,
    *   "default"   tried unless the user names candidates,
+   *   "lossy"     lower precision; tried only where the user allows a loss,
    *   "extra"     tried only when asked for.
    * `model->format` is the format of the user's file, not of what build() gets. */
   hasten_code (*candidates)(const hasten_model*, const hasten_device*, hasten_sink* json,

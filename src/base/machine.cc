@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 
+#include <sys/resource.h>
+
 #include <sched.h>
 
 #include <algorithm>
@@ -146,6 +148,18 @@ double load_average(const fs::path& root) {
 
 uint64_t own_peak_bytes(const fs::path& root) {
   return field(root / "proc/self/status", "VmHWM").value_or(0);
+}
+
+double consumed_cpu_seconds() {
+  double seconds = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage = {};
+    if (getrusage(who, &usage) != 0) continue;
+    for (const timeval& time : {usage.ru_utime, usage.ru_stime}) {
+      seconds += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    }
+  }
+  return seconds;
 }
 
 }  // namespace hasten

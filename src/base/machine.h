@@ -17,5 +17,7 @@ uint64_t available_memory_bytes(const std::filesystem::path& root = "/");
 double load_average(const std::filesystem::path& root = "/");
 // The most that this process had resident at once. 0: unknown.
 uint64_t own_peak_bytes(const std::filesystem::path& root = "/");
+// Processor time of this process and of its children that have ended.
+double consumed_cpu_seconds();
 
 }  // namespace hasten

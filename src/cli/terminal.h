@@ -28,6 +28,7 @@ class ProgressPrinter {
   explicit ProgressPrinter(bool quiet);
   ~ProgressPrinter();
   void show(const TuneEvent& event);
+  void done() { clear_line(); }  // Before the result is printed.
 
  private:
   void clear_line();

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/contest.h"
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "measure/race.h"
+#include "tune/turns.h"
+
+namespace hasten {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr size_t kSlot = kMeasuredSlot;
+
+Arm arm_for(Workshop& shop, Worker& worker, std::string label, bool fresh_inputs, bool keep) {
+  return arm_of(worker, std::move(label),
+                {.fresh_inputs = fresh_inputs, .keep = keep, .timeout = shop.options.run_timeout});
+}
+
+struct Entrant {
+  Contestant* contestant;  // Null: the baseline.
+  Arm arm;
+};
+
+// Checks the size, warms up, and lets in whoever is right.
+std::vector<Entrant> let_in(Workshop& shop, Original& original, std::span<Contestant> contestants,
+                            const CheckCase& reference) {
+  std::vector<Entrant> entrants;
+  const bool fresh = original.writes_inputs();
+  entrants.push_back(
+      {nullptr, arm_for(shop, *original.worker, original.trial.candidate.label(), fresh, true)});
+  for (Contestant& contestant : contestants) {
+    if (!contestant.in_the_race()) continue;
+    if (!contestant.covers(original.graph, reference.inputs)) continue;
+    Worker& worker = *contestant.worker;
+    Result<CaseAnswer> answer =
+        answer_case(worker, original, reference, shop.options, contestant.lossy);
+    if (!answer) {
+      contestant.fail(Stage::kMeasure, std::move(answer).error().within(reference.reference.what));
+      continue;
+    }
+    contestant.trial.check = merge(std::vector{*contestant.trial.check, answer->record});
+    if (!answer->record.passed) {
+      contestant.fail(Stage::kMeasure, wrong_result(answer->record), TrialStatus::kRejected);
+      continue;
+    }
+    if (Status set = worker.set_inputs(kSlot, reference.inputs, shop.options.run_timeout); !set) {
+      contestant.fail(Stage::kMeasure, std::move(set).error());
+      continue;
+    }
+    worker.stop();
+    entrants.push_back(
+        {&contestant, arm_for(shop, worker, contestant.trial.candidate.label(), fresh, false)});
+  }
+  std::erase_if(entrants, [](Entrant& entrant) {
+    Status warm = warm_up(entrant.arm);
+    if (warm || !entrant.contestant) return false;
+    entrant.contestant->fail(Stage::kMeasure, std::move(warm).error());
+    return true;
+  });
+  return entrants;
+}
+
+// The original's own answer at a size: what the others are held against.
+Result<CheckCase> reference_at(Workshop& shop, Original& original, int64_t batch_size) {
+  CheckCase reference;
+  reference.batch_size = batch_size;
+  reference.inputs = original.inputs_at(batch_size);
+  reference.reference.what = format("batch {} (measured)", batch_size);
+  Worker& worker = *original.worker;
+  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, reference.inputs, shop.options.run_timeout));
+  HASTEN_TRY(CallResult call, worker.run(kSlot, shop.options.run_timeout));
+  worker.stop();
+  reference.reference.outputs = std::move(call.outputs);
+  return reference;
+}
+
+RaceOptions race_options(const Workshop& shop, const ContestOptions& options, int64_t batch_size) {
+  RaceOptions race;
+  race.turn = kTurnLength;
+  race.min_rounds = options.min_rounds;
+  race.max_rounds = options.max_rounds;
+  race.confidence = kRaceConfidence;
+  race.indifference = kIndifference;
+  race.seed = shop.options.seed + static_cast<uint64_t>(batch_size);
+  race.stop = shop.options.stop;
+  if (shop.deadline) race.max_time = std::max(nanoseconds(0), *shop.deadline - shop.clock.now());
+  return race;
+}
+
+// A strategy that goes one by one measures the original again each time.
+void set_point(Trial& trial, const Point& point) {
+  for (Point& known : trial.points) {
+    if (known.batch_size != point.batch_size) continue;
+    known = point;
+    return;
+  }
+  trial.points.push_back(point);
+}
+
+// One size. Returns the best throughput of all; none when the original failed.
+std::optional<double> measure_size(Workshop& shop, Original& original,
+                                   std::span<Contestant> contestants, int64_t batch_size,
+                                   const ContestOptions& options) {
+  const Result<CheckCase> reference = reference_at(shop, original, batch_size);
+  if (!reference) {
+    shop.warn(format("the original fails at batch {}, so larger sizes are not measured: {}",
+                     batch_size, reference.error().message));
+    return std::nullopt;
+  }
+  std::vector<Entrant> entrants = let_in(shop, original, contestants, *reference);
+  std::vector<Arm> arms;
+  for (const Entrant& entrant : entrants) arms.push_back(entrant.arm);
+  const RaceResult race = run_race(
+      arms, race_options(shop, options, batch_size), shop.clock, [&](const RaceResult& so_far) {
+        shop.say({.kind = TuneEvent::Kind::kProgress,
+                  .stage = "measure",
+                  .candidate = {},
+                  .text = format("batch {}: round {} of at most {}, {} candidates", batch_size,
+                                 so_far.rounds, options.max_rounds, arms.size() - 1)});
+      });
+  shop.record("samples", samples_json(race, batch_size, "measure"));
+  double best = 0;
+  for (size_t i = 0; i < entrants.size(); ++i) {
+    Contestant* contestant = entrants[i].contestant;
+    if (contestant && race.arms[i].failure) {
+      contestant->fail(Stage::kMeasure, *race.arms[i].failure);
+      continue;
+    }
+    const std::optional<Point> point = point_of(race.arms[i], &race.arms[0], batch_size);
+    if (!point) continue;
+    Trial& trial = contestant ? contestant->trial : original.trial;
+    set_point(trial, *point);
+    trial.status = TrialStatus::kOk;
+    trial.note =
+        race.arms[i].dropped ? "left the race early: more than twice as slow as the best" : "";
+    best = std::max(best, point->throughput);
+  }
+  shop.say("measure", format("batch {}: {} rounds, {}; best {:.1f} rows/s", batch_size, race.rounds,
+                             to_string(race.reason), best));
+  return best;
+}
+
+}  // namespace
+
+void measure(Workshop& shop, Original& original, std::span<Contestant> contestants,
+             const ContestOptions& options) {
+  ThroughputSaturated saturated;
+  for (const int64_t batch_size : options.batch_sizes) {
+    if (shop.stopped()) return;
+    if (shop.time_is_spent() && batch_size != options.batch_sizes.front()) return;
+    const std::optional<double> best =
+        measure_size(shop, original, contestants, batch_size, options);
+    if (!best) return;
+    if (options.stop_when_saturated && saturated.done(*best)) return;
+  }
+}
+
+Result<Point> confirm(Workshop& shop, const Original& original, const Model& model,
+                      const Contestant& contestant, int64_t batch_size,
+                      const std::filesystem::path& folder) {
+  HASTEN_TRY_STATUS(make_folder(folder / "original"));
+  HASTEN_TRY_STATUS(make_folder(folder / "candidate"));
+  HASTEN_TRY(Worker baseline,
+             Worker::start(shop.spawner,
+                           worker_options(shop, original.backend->entry, folder / "original")));
+  HASTEN_TRY_STATUS(baseline.build(model.path, model.format, original.graph.to_json(),
+                                   original.trial.candidate, shop.options.build_timeout));
+  HASTEN_TRY(Worker candidate,
+             Worker::start(shop.spawner,
+                           worker_options(shop, contestant.backend->entry, folder / "candidate")));
+  HASTEN_TRY_STATUS(candidate.load(contestant.payload, shop.options.build_timeout));
+  HASTEN_TRY(const CaseAnswer answer, answer_case(candidate, original, original.cases.front(),
+                                                  shop.options, contestant.lossy));
+  if (!answer.record.passed) {
+    return std::move(wrong_result(answer.record)).within("saved and loaded again");
+  }
+  const std::vector<Tensor> inputs = original.inputs_at(batch_size);
+  HASTEN_TRY_STATUS(baseline.set_inputs(kSlot, inputs, shop.options.run_timeout));
+  HASTEN_TRY_STATUS(candidate.set_inputs(kSlot, inputs, shop.options.run_timeout));
+  baseline.stop();
+  candidate.stop();
+  const bool fresh = original.writes_inputs();
+  const std::vector<Arm> arms = {
+      arm_for(shop, baseline, original.trial.candidate.label(), fresh, true),
+      arm_for(shop, candidate, contestant.trial.candidate.label(), fresh, true)};
+  for (const Arm& arm : arms) HASTEN_TRY_STATUS(warm_up(arm));
+  const ContestOptions options{.batch_sizes = {batch_size}, .min_rounds = 10, .max_rounds = 40};
+  const RaceResult race = run_race(arms, race_options(shop, options, batch_size), shop.clock);
+  shop.record("samples", samples_json(race, batch_size, "confirm"));
+  for (const ArmSamples& arm : race.arms) {
+    if (arm.failure) return Error(*arm.failure).within(arm.label);
+  }
+  const std::optional<Point> point = point_of(race.arms[1], &race.arms[0], batch_size);
+  if (!point) return Error{Code::kTimedOut, "there was no time left to measure it again"};
+  return *point;
+}
+
+}  // namespace hasten

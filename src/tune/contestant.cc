@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/contestant.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "tune/parallel.h"
+
+namespace hasten {
+namespace {
+
+constexpr size_t kSlot = 0, kOtherSlot = 1;
+
+double to_ms(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+std::vector<std::string> strings_in(const Json& array) {
+  std::vector<std::string> out;
+  for (const Json& item : array.items()) out.push_back(item.as_string());
+  return out;
+}
+
+uint64_t folder_size(const std::filesystem::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
+    if (entry.is_regular_file(ignored)) bytes += entry.file_size(ignored);
+  }
+  return bytes;
+}
+
+// A file descriptor's name for a candidate: labels hold characters that files must not.
+std::string folder_name(const GraphSpec& graph, size_t number) {
+  return format("graph-{}-candidate-{}", graph.name, number);
+}
+
+Status convert(Conversions& conversions, Contestant& contestant, Converted& converted) {
+  const Scouted& backend = *contestant.backend;
+  HASTEN_TRY(const std::string to, conversions.reachable(strings_in(backend.describe["formats"])));
+  HASTEN_TRY(converted, conversions.get(to, backend.compile_options(contestant.trial.candidate)));
+  contestant.ranges = converted.ranges;
+  contestant.machine_specific = converted.machine_specific;
+  contestant.trial.build_s += converted.seconds;
+  return {};
+}
+
+Status build(Workshop& shop, const Original& original, Contestant& contestant,
+             const Converted& converted, const std::filesystem::path& folder) {
+  HASTEN_TRY_STATUS(make_folder(folder / "scratch"));
+  contestant.payload = folder / "payload";
+  HASTEN_TRY_STATUS(make_folder(contestant.payload));
+  const std::chrono::nanoseconds begin = shop.clock.now();
+  WorkerOptions options = worker_options(shop, contestant.backend->entry, folder / "scratch");
+  HASTEN_TRY(contestant.worker, Worker::start(shop.spawner, std::move(options)));
+  HASTEN_TRY_STATUS(contestant.worker->build(
+      converted.path, converted.format, original.graph.to_json(),
+      contestant.backend->without_compile_options(contestant.trial.candidate),
+      shop.build_timeout()));
+  contestant.trial.build_s += std::chrono::duration<double>(shop.clock.now() - begin).count();
+  if (Status saved = contestant.worker->save(contestant.payload, shop.build_timeout()); !saved) {
+    return std::move(saved).error().within("saving the build");
+  }
+  contestant.trial.artifact_bytes = folder_size(contestant.payload);
+  return {};
+}
+
+// What a call does besides answering, held against what the original does.
+std::optional<CheckRecord> judge_audit(const CallAudit& own, const Original& original) {
+  CheckRecord record;
+  const auto& names = original.output_names;
+  const auto output = [&](size_t i) { return i < names.size() ? names[i] : format("{}", i); };
+  if (own.first_result_changed && !original.audit.first_result_changed) {
+    record.rule = "results stay";
+    record.message = "the result of one call changed during the next";
+    return record;
+  }
+  for (const auto& alias : own.aliases) {
+    const auto& known = original.audit.aliases;
+    if (std::find(known.begin(), known.end(), alias) != known.end()) continue;
+    record.rule = "no alias";
+    record.message = format("output '{}' lies in the memory of input {}", output(alias.first),
+                            original.graph.inputs[alias.second].name);
+    return record;
+  }
+  if (own.written_inputs != original.audit.written_inputs) {
+    record.rule = "inputs stay";
+    record.message = own.written_inputs.empty()
+                         ? "the original writes into an input, this does not"
+                         : format("it writes into input '{}'",
+                                  original.graph.inputs[own.written_inputs.front()].name);
+    return record;
+  }
+  return std::nullopt;
+}
+
+// The case whose inputs are shaped like the first one's but hold other values.
+size_t other_case(const Original& original) {
+  for (size_t i = 1; i < original.cases.size(); ++i) {
+    if (original.cases[i].batch_size != original.cases[0].batch_size) return i;
+  }
+  return 0;
+}
+
+Status check(Workshop& shop, const Original& original, Contestant& contestant) {
+  std::vector<CheckRecord> records;
+  for (const CheckCase& one : original.cases) {
+    if (!contestant.covers(original.graph, one.inputs)) continue;
+    Result<CaseAnswer> answer =
+        answer_case(*contestant.worker, original, one, shop.options, contestant.lossy);
+    if (!answer) return std::move(answer).error().within(one.reference.what);
+    if (records.empty()) contestant.trial.first_call_ms = to_ms(answer->duration);
+    records.push_back(std::move(answer->record));
+    if (!records.back().passed) break;
+  }
+  contestant.trial.check = merge(records);
+  if (records.empty() || !contestant.trial.check->passed) return {};
+
+  Worker& worker = *contestant.worker;
+  const auto timeout = shop.options.run_timeout;
+  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, original.cases[0].inputs, timeout));
+  HASTEN_TRY_STATUS(
+      worker.set_inputs(kOtherSlot, original.cases[other_case(original)].inputs, timeout));
+  HASTEN_TRY(const CallAudit audit, worker.audit(kSlot, kOtherSlot, timeout));
+  if (std::optional<CheckRecord> wrong = judge_audit(audit, original)) {
+    wrong->checked = contestant.trial.check->checked;
+    contestant.trial.check = *wrong;
+    return {};
+  }
+  // The same call a second time: a build may answer rightly once and differently after
+  // it has specialised itself.
+  Result<CaseAnswer> again =
+      answer_case(worker, original, original.cases[0], shop.options, contestant.lossy);
+  if (!again) return std::move(again).error().within("the first sample again");
+  if (!again->record.passed) {
+    again->record.rule = "repeat";
+    contestant.trial.check = again->record;
+  }
+  return {};
+}
+
+void build_and_check_one(Workshop& shop, Conversions& conversions, const Original& original,
+                         Contestant& contestant, const std::filesystem::path& folder) {
+  const std::string label = contestant.trial.candidate.label();
+  const auto say = [&](const std::string& stage, const std::string& text) {
+    shop.say(
+        {.kind = TuneEvent::Kind::kCandidate, .stage = stage, .candidate = label, .text = text});
+  };
+  if (contestant.trial.failure) return;  // Unavailable, or no way to its format.
+  if (shop.stopped() || shop.build_time_is_spent()) {
+    contestant.trial.note = "not built: the time was spent, or the tune was ended";
+    return;
+  }
+  // Out of our time is no fault of the candidate's.
+  const auto fail = [&](Stage stage, Error error) {
+    const bool ours = error.code == Code::kCancelled ||
+                      (error.code == Code::kTimedOut && shop.build_time_is_spent());
+    contestant.fail(stage, std::move(error), ours ? TrialStatus::kDropped : TrialStatus::kFailed);
+    say(std::string(to_string(stage)), "failed: " + contestant.trial.failure->error.message);
+  };
+  Converted converted;
+  if (Status done = convert(conversions, contestant, converted); !done) {
+    return fail(Stage::kConvert, std::move(done).error());
+  }
+  if (Status done = build(shop, original, contestant, converted, folder); !done) {
+    return fail(Stage::kBuild, std::move(done).error());
+  }
+  say("build", format("built in {:.1f} s", contestant.trial.build_s));
+  if (Status done = check(shop, original, contestant); !done) {
+    return fail(Stage::kCheck, std::move(done).error());
+  }
+  if (!contestant.trial.check || contestant.trial.check->checked.empty()) {
+    return fail(Stage::kCheck, {Code::kUnsupported, "it takes none of the sizes to check"});
+  }
+  if (!contestant.trial.check->passed) {
+    contestant.fail(Stage::kCheck, wrong_result(*contestant.trial.check), TrialStatus::kRejected);
+    return say("check", "rejected: " + contestant.trial.failure->error.message);
+  }
+  say("check", format("agrees on {} calls", contestant.trial.check->checked.size()));
+  if (Result<uint64_t> peak = contestant.worker->peak_memory_bytes()) {
+    contestant.trial.peak_memory_bytes = *peak;
+  }
+  contestant.trial.note = "correct; not measured";
+  contestant.worker->stop();
+}
+
+// One of each kind of conversion first, so that the long ones begin at once and
+// nobody waits for somebody else's while there is other work.
+std::vector<size_t> work_order(std::span<const Contestant> contestants) {
+  std::vector<size_t> order(contestants.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::set<std::string> seen;
+  std::vector<int> rank(contestants.size());
+  for (size_t i = 0; i < contestants.size(); ++i) {
+    const Contestant& c = contestants[i];
+    std::string key = c.backend->describe["formats"].dump();
+    for (const auto& [name, value] : c.backend->compile_options(c.trial.candidate)) {
+      key += name + "=" + value;
+    }
+    rank[i] = seen.insert(key).second ? 0 : 1;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return rank[a] < rank[b]; });
+  return order;
+}
+
+}  // namespace
+
+void Contestant::fail(Stage stage, Error error, TrialStatus status) {
+  trial.status = status;
+  trial.failure = Failure{stage, std::move(error)};
+  trial.note.clear();
+  worker.reset();
+}
+
+bool Contestant::covers(const GraphSpec& graph, std::span<const Tensor> inputs) const {
+  for (size_t k = 0; k < graph.inputs.size() && k < inputs.size(); ++k) {
+    const std::vector<Axis>& axes = graph.inputs[k].axes;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const auto range = ranges.find(axes[i].symbol);
+      if (axes[i].kind == AxisKind::kStatic || range == ranges.end()) continue;
+      const int64_t size = inputs[k].shape()[i] / std::max<int64_t>(1, axes[i].multiplier);
+      if (size < range->second.first || size > range->second.second) return false;
+    }
+  }
+  return true;
+}
+
+WorkerOptions worker_options(const Workshop& shop, const BackendEntry& backend,
+                             const std::filesystem::path& folder) {
+  WorkerOptions options;
+  options.backend = backend;
+  options.work_dir = folder;
+  options.threads = shop.threads;
+  options.memory_limit_bytes = shop.memory_limit_bytes;
+  options.stop = shop.options.stop;
+  return options;
+}
+
+Error wrong_result(const CheckRecord& record) {
+  return {Code::kWrongResult,
+          record.message.empty() ? format("it broke the rule '{}'", record.rule) : record.message,
+          "--atol and --rtol set the tolerance; the report names the worst element"};
+}
+
+Result<CaseAnswer> answer_case(Worker& worker, const Original& original, const CheckCase& one,
+                               const TuneOptions& options, bool lossy) {
+  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, one.inputs, options.run_timeout));
+  HASTEN_TRY(CallResult call, worker.run(kSlot, options.run_timeout));
+  return CaseAnswer{.record = check_outputs(call.outputs, one.reference,
+                                            lossy ? original.lossy_tolerances : original.tolerances,
+                                            original.output_names),
+                    .duration = call.duration};
+}
+
+void build_and_check(Workshop& shop, Conversions& conversions, const Original& original,
+                     std::span<Contestant> contestants) {
+  const std::vector<size_t> order = work_order(contestants);
+  for_each_in_parallel(order.size(), static_cast<size_t>(shop.threads), [&](size_t i) {
+    Contestant& contestant = contestants[order[i]];
+    build_and_check_one(shop, conversions, original, contestant,
+                        shop.folder / folder_name(original.graph, order[i]));
+    shop.record("trial", contestant.trial.to_json());
+  });
+}
+
+}  // namespace hasten

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/lineup.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace hasten {
+namespace {
+
+const Scouted* find(std::span<const Scouted> scouted, const std::string& name) {
+  const auto found = std::find_if(scouted.begin(), scouted.end(),
+                                  [&](const Scouted& s) { return s.entry.name == name; });
+  return found == scouted.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> formats_of(const Scouted& backend) {
+  std::vector<std::string> formats;
+  for (const Json& item : backend.describe["formats"].items()) formats.push_back(item.as_string());
+  return formats;
+}
+
+bool is_lossy(const Scouted& backend, const Candidate& candidate) {
+  return std::any_of(backend.proposals.begin(), backend.proposals.end(), [&](const Proposal& p) {
+    return p.role == "lossy" && p.candidate == candidate;
+  });
+}
+
+class Lineup {
+ public:
+  Lineup(const TuneOptions& options, const Conversions& conversions, const Original& original)
+      : options_(options), conversions_(conversions), original_(original) {}
+
+  void add(const Scouted& backend, const Candidate& candidate) {
+    for (const Contestant& known : contestants_) {
+      if (known.trial.candidate == candidate) return;
+    }
+    Contestant contestant;
+    contestant.backend = &backend;
+    contestant.lossy = is_lossy(backend, candidate);
+    contestant.trial.candidate = candidate;
+    contestant.trial.version = backend.library_version();
+    contestant.trial.graph = original_.graph.name;
+    contestant.trial.repeat_command = repeat_command(options_, candidate);
+    contestant.trial.note = "not tried";
+    contestants_.push_back(std::move(contestant));
+  }
+
+  // All that the backend itself would try. `by_name`: the user asked for this backend.
+  void add_proposals(const Scouted& backend, bool by_name) {
+    const Candidate plain{.backend = backend.entry.name, .config = {}};
+    if (backend.unavailable) {
+      add(backend, plain);
+      contestants_.back().fail(Stage::kProbe, *backend.unavailable, TrialStatus::kUnavailable);
+      return;
+    }
+    if (Result<std::string> format = conversions_.reachable(formats_of(backend)); !format) {
+      // A backend of another world (no way from this format to one it takes) is no news.
+      if (!by_name) return;
+      add(backend, plain);
+      contestants_.back().fail(Stage::kConvert, std::move(format).error());
+      return;
+    }
+    if (backend.unsupported) {
+      add(backend, plain);
+      contestants_.back().fail(Stage::kProbe, *backend.unsupported);
+      return;
+    }
+    bool any = false;
+    for (const Proposal& proposal : backend.proposals) {
+      const bool wanted = proposal.role == "default" ||
+                          (proposal.role == "lossy" && options_.allow_lossy.has_value());
+      if (!wanted) continue;
+      add(backend, proposal.candidate);
+      any = true;
+    }
+    if (!any && by_name) add(backend, plain);
+  }
+
+  std::vector<Contestant> take() { return std::move(contestants_); }
+
+ private:
+  const TuneOptions& options_;
+  const Conversions& conversions_;
+  const Original& original_;
+  std::vector<Contestant> contestants_;
+};
+
+}  // namespace
+
+Status check_named(const TuneOptions& options, std::span<const Scouted> scouted) {
+  std::vector<std::string> known;
+  for (const Scouted& backend : scouted) known.push_back(backend.entry.name);
+  for (const std::string& text : options.backends) {
+    HASTEN_TRY(const Candidate candidate, Candidate::parse(text));
+    const Scouted* backend = find(scouted, candidate.backend);
+    if (!backend) {
+      const std::optional<std::string> meant = closest(candidate.backend, known);
+      return Error{
+          Code::kInvalidArgument,
+          format("there is no backend '{}'; there are {}", candidate.backend, join(known, ", ")),
+          meant ? format("did you mean '{}'?", *meant)
+                : "hasten backends lists them with their options"};
+    }
+    if (backend->unavailable) {
+      return Error(*backend->unavailable)
+          .within(format("the backend '{}' is unavailable", candidate.backend));
+    }
+    HASTEN_TRY_STATUS(backend->check_config(candidate));
+  }
+  return {};
+}
+
+std::vector<Contestant> line_up(const TuneOptions& options, std::span<const Scouted> scouted,
+                                const Conversions& conversions, const Original& original) {
+  Lineup lineup(options, conversions, original);
+  for (const std::string& text : options.backends) {
+    const Result<Candidate> candidate = Candidate::parse(text);
+    const Scouted* backend = candidate ? find(scouted, candidate->backend) : nullptr;
+    if (!backend) continue;  // check_named() has told the user.
+    if (candidate->config.empty())
+      lineup.add_proposals(*backend, true);
+    else
+      lineup.add(*backend, *candidate);
+  }
+  if (options.backends.empty()) {
+    for (const Scouted& backend : scouted) lineup.add_proposals(backend, false);
+  }
+  return lineup.take();
+}
+
+std::string repeat_command(const TuneOptions& options, const Candidate& candidate) {
+  std::string command = "hasten tune " + shell_quoted(options.model.string());
+  for (const std::string& input : options.inputs) command += " --input " + shell_quoted(input);
+  if (!options.batch_sizes.empty()) {
+    std::vector<std::string> sizes;
+    for (const int64_t size : options.batch_sizes) sizes.push_back(format("{}", size));
+    command += " --batch-sizes " + join(sizes, ",");
+  }
+  for (const std::filesystem::path& plugin : options.plugins) {
+    command += " --plugin " + shell_quoted(plugin.string());
+  }
+  command += " --strategy one-backend --backend " + shell_quoted(candidate.label());
+  return command + format(" --seed {}", options.seed);
+}
+
+}  // namespace hasten

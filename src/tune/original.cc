@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/original.h"
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "check/plan.h"
+#include "model/recording.h"
+#include "tune/contestant.h"
+
+namespace hasten {
+namespace {
+
+constexpr size_t kSlot = 0, kOtherSlot = 1;
+
+Result<std::vector<Tensor>> answer(Worker& worker, std::span<const Tensor> inputs,
+                                   const TuneOptions& options) {
+  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, inputs, options.run_timeout));
+  HASTEN_TRY(CallResult call, worker.run(kSlot, options.run_timeout));
+  return std::move(call.outputs);
+}
+
+Result<Worker> start_and_build(Workshop& shop, const Model& model, const Scouted& backend,
+                               const Candidate& candidate, const GraphSpec& graph,
+                               const std::string& purpose) {
+  const std::filesystem::path folder = shop.folder / format("graph-{}-{}", graph.name, purpose);
+  HASTEN_TRY_STATUS(make_folder(folder));
+  HASTEN_TRY(Worker worker,
+             Worker::start(shop.spawner, worker_options(shop, backend.entry, folder)));
+  HASTEN_TRY_STATUS(worker.build(model.path, model.format, graph.to_json(), candidate,
+                                 shop.options.build_timeout));
+  return worker;
+}
+
+// The sizes of every symbol over the samples.
+std::vector<SymbolRange> symbols_of(const GraphSpec& graph, std::span<const Sample> samples) {
+  std::vector<SymbolRange> ranges;
+  for (size_t k = 0; k < graph.inputs.size(); ++k) {
+    for (size_t i = 0; i < graph.inputs[k].axes.size(); ++i) {
+      const Axis& axis = graph.inputs[k].axes[i];
+      if (axis.kind == AxisKind::kStatic) continue;
+      auto range = std::find_if(ranges.begin(), ranges.end(),
+                                [&](const SymbolRange& r) { return r.symbol == axis.symbol; });
+      if (range != ranges.end()) continue;
+      const int64_t unit = std::max<int64_t>(1, axis.multiplier);
+      SymbolRange found{axis.symbol, axis.min / unit, axis.max / unit, {}};
+      for (const Sample& sample : samples) {
+        found.seen.push_back(sample.inputs[k].shape()[i] / unit);
+      }
+      ranges.push_back(std::move(found));
+    }
+  }
+  return ranges;
+}
+
+std::string batch_symbol(const GraphSpec& graph) {
+  for (const TensorSpec& input : graph.inputs) {
+    for (const Axis& axis : input.axes) {
+      if (axis.kind == AxisKind::kBatch) return axis.symbol;
+    }
+  }
+  return "";
+}
+
+void make_static(GraphSpec& graph, const std::string& symbol) {
+  for (TensorSpec& input : graph.inputs) {
+    for (Axis& axis : input.axes) {
+      if (axis.symbol != symbol) continue;
+      axis.kind = AxisKind::kStatic;
+      axis.symbol.clear();
+      axis.multiplier = 1;
+    }
+  }
+}
+
+CheckCase case_of(std::string what, std::vector<Tensor> inputs, std::vector<Tensor> outputs,
+                  const GraphSpec& graph) {
+  CheckCase one;
+  one.batch_size = graph.batch_of(inputs);
+  one.inputs = std::move(inputs);
+  one.reference.what = std::move(what);
+  one.reference.outputs = std::move(outputs);
+  return one;
+}
+
+std::vector<Tensor> clones(std::span<const Tensor> tensors) {
+  std::vector<Tensor> out;
+  for (const Tensor& tensor : tensors) out.push_back(tensor.clone());
+  return out;
+}
+
+// The recorded calls, as they are. The original has to answer its own samples.
+Status run_samples(Workshop& shop, Original& original) {
+  for (size_t i = 0; i < original.samples.size(); ++i) {
+    const Sample& sample = original.samples[i];
+    Result<std::vector<Tensor>> outputs = answer(*original.worker, sample.inputs, shop.options);
+    if (!outputs) {
+      return std::move(outputs).error().within(
+          format("the original model cannot answer sample {} ({})", i, sample.origin));
+    }
+    original.cases.push_back(case_of(format("sample {} ({})", i, sample.origin),
+                                     clones(sample.inputs), std::move(*outputs), original.graph));
+  }
+  return {};
+}
+
+// Sizes beyond the recorded ones. Where the original itself refuses one, the sizes are
+// what it was seen with: a candidate need not do more than the original.
+Status run_planned_sizes(Workshop& shop, Original& original, bool batch_is_guessed) {
+  const std::string batch = batch_symbol(original.graph);
+  const std::vector<SymbolRange> symbols = symbols_of(original.graph, original.samples);
+  for (const PlannedSize& planned : plan_sizes(symbols)) {
+    const Sample& sample = original.samples.front();
+    const bool is_batch = planned.symbol == batch;
+    std::vector<Tensor> inputs =
+        is_batch ? make_batch(original.graph, sample.inputs, planned.size)
+                 : resize_symbol(original.graph, sample.inputs, planned.symbol, planned.size);
+    Result<std::vector<Tensor>> outputs = answer(*original.worker, inputs, shop.options);
+    if (outputs) {
+      original.cases.push_back(
+          case_of(format("{} = {} ({})", planned.symbol, planned.size, planned.why),
+                  std::move(inputs), std::move(*outputs), original.graph));
+      continue;
+    }
+    if (!original.worker->alive()) {
+      return std::move(outputs).error().within(
+          format("the original model at {} = {}", planned.symbol, planned.size));
+    }
+    if (is_batch && batch_is_guessed) {
+      make_static(original.graph, batch);
+      original.warnings.push_back(
+          format("axis 0 is not a batch axis: the model refuses {} rows ({}); every call is one "
+                 "batch of 1",
+                 planned.size, outputs.error().message));
+      // Its cases so far were made on a wrong assumption.
+      original.cases.resize(original.samples.size());
+      return {};
+    }
+    original.warnings.push_back(format("the original refuses {} = {}, so that size is not checked",
+                                       planned.symbol, planned.size));
+  }
+  return {};
+}
+
+Status study_behaviour(Workshop& shop, Original& original) {
+  const CheckCase& first = original.cases.front();
+  Worker& worker = *original.worker;
+  HASTEN_TRY(const std::vector<Tensor> again, answer(worker, first.inputs, shop.options));
+  const CheckRecord repeat =
+      check_outputs(again, first.reference, original.tolerances, original.output_names);
+  original.repeatable = repeat.passed;
+  if (!original.repeatable) {
+    original.warnings.push_back(
+        "two calls of the original with the same inputs differ: it is random or keeps state "
+        "between calls, so no candidate can be proved and the original is kept");
+  }
+  const CheckCase& other = original.cases.back();
+  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, first.inputs, shop.options.run_timeout));
+  HASTEN_TRY_STATUS(worker.set_inputs(kOtherSlot, other.inputs, shop.options.run_timeout));
+  HASTEN_TRY(original.audit, worker.audit(kSlot, kOtherSlot, shop.options.run_timeout));
+  if (original.writes_inputs()) {
+    original.warnings.push_back(
+        format("the original writes into its input '{}': every measured call gets fresh inputs",
+               original.graph.inputs[original.audit.written_inputs.front()].name));
+  }
+  return {};
+}
+
+// Float64 answers, where the model runs in float64. That it does not is no failure.
+void ask_oracle(Workshop& shop, const Model& model, Original& original) {
+  const Proposal* oracle = original.backend->with_role("oracle");
+  if (!oracle) return;
+  Result<Worker> worker =
+      start_and_build(shop, model, *original.backend, oracle->candidate, original.graph, "oracle");
+  if (!worker) return;
+  std::vector<std::vector<Tensor>> exact;
+  for (const CheckCase& one : original.cases) {
+    Result<std::vector<Tensor>> outputs = answer(*worker, one.inputs, shop.options);
+    if (!outputs || outputs->size() != one.reference.outputs.size()) return;
+    exact.push_back(std::move(*outputs));
+  }
+  for (size_t i = 0; i < exact.size(); ++i) {
+    original.cases[i].reference.exact = std::move(exact[i]);
+  }
+}
+
+void name_outputs(Original& original, const Signature& signature) {
+  const size_t count = original.cases.front().reference.outputs.size();
+  for (size_t i = 0; i < count; ++i) {
+    const bool named = signature.outputs.size() == count && !signature.outputs[i].name.empty();
+    original.output_names.push_back(named        ? signature.outputs[i].name
+                                    : count == 1 ? "output"
+                                                 : format("output_{}", i));
+  }
+}
+
+void describe_outputs(Original& original) {
+  std::vector<std::vector<Tensor>> outputs;
+  std::vector<std::optional<int64_t>> batch_sizes;
+  for (const CheckCase& one : original.cases) {
+    outputs.push_back(clones(one.reference.outputs));
+    batch_sizes.push_back(one.batch_size);
+  }
+  original.graph.outputs =
+      output_specs(original.graph, outputs, batch_sizes, original.output_names);
+}
+
+void derive(const TuneOptions& options, Original& original) {
+  TolerancePolicy policy;
+  policy.absolute = options.absolute_tolerance;
+  policy.relative = options.relative_tolerance;
+  std::vector<Reference> references;
+  for (CheckCase& one : original.cases) references.push_back(std::move(one.reference));
+  original.tolerances = derive_tolerances(references, policy);
+  if (options.allow_lossy) policy.lossy = options.allow_lossy;
+  original.lossy_tolerances = derive_tolerances(references, policy);
+  for (size_t i = 0; i < references.size(); ++i) {
+    original.cases[i].reference = std::move(references[i]);
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> Original::inputs_at(int64_t batch_size) const {
+  // The sample with the most rows: cycling repeats as little as possible.
+  const Sample* best = &samples.front();
+  int64_t most = 0;
+  for (const Sample& sample : samples) {
+    const int64_t rows = graph.batch_of(sample.inputs).value_or(0);
+    if (rows > most) {
+      most = rows;
+      best = &sample;
+    }
+  }
+  if (!graph.has_batch_axis()) return clones(best->inputs);
+  return make_batch(graph, best->inputs, batch_size);
+}
+
+Result<Original> study_original(Workshop& shop, const Model& model, const Scouted& backend,
+                                PreparedGraph prepared, const Signature& signature) {
+  const Proposal* proposal = backend.with_role("baseline");
+  Original original;
+  original.backend = &backend;
+  original.trial.candidate = proposal->candidate;
+  original.trial.version = backend.library_version();
+  original.trial.graph = prepared.spec.name;
+  original.graph = std::move(prepared.spec);
+  original.samples = std::move(prepared.samples);
+  shop.say("reference", format("running the original ({})", proposal->candidate.label()));
+
+  const std::chrono::nanoseconds begin = shop.clock.now();
+  HASTEN_TRY(original.worker, start_and_build(shop, model, backend, proposal->candidate,
+                                              original.graph, "original"));
+  original.trial.build_s = std::chrono::duration<double>(shop.clock.now() - begin).count();
+  HASTEN_TRY_STATUS(run_samples(shop, original));
+  HASTEN_TRY_STATUS(run_planned_sizes(shop, original, prepared.batch_is_guessed));
+  ask_oracle(shop, model, original);
+  name_outputs(original, signature);
+  describe_outputs(original);
+  derive(shop.options, original);
+  HASTEN_TRY_STATUS(study_behaviour(shop, original));
+  if (Result<uint64_t> peak = original.worker->peak_memory_bytes()) {
+    original.trial.peak_memory_bytes = *peak;
+  }
+  original.worker->stop();
+  shop.say("reference", format("{} calls to agree with", original.cases.size()));
+  return original;
+}
+
+}  // namespace hasten

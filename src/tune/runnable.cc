@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/runnable.h"
+
+#include "base/files.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "model/model.h"
+#include "tune/scouting.h"
+
+namespace hasten {
+namespace {
+
+Result<Worker> start(Spawner& spawner, const BackendEntry& entry, const RunnableOptions& options,
+                     const std::string& purpose) {
+  WorkerOptions worker;
+  worker.backend = entry;
+  worker.work_dir = options.work_dir / purpose;
+  HASTEN_TRY_STATUS(make_folder(worker.work_dir));
+  worker.threads = options.threads > 0 ? options.threads : usable_cpus();
+  worker.stop = options.stop;
+  return Worker::start(spawner, std::move(worker));
+}
+
+Result<Candidate> candidate_for(const Model& model, const std::vector<Scouted>& scouted,
+                                const std::string& wanted) {
+  if (!wanted.empty()) return Candidate::parse(wanted);
+  for (const Scouted& backend : scouted) {
+    if (const Proposal* proposal = backend.with_role("baseline")) return proposal->candidate;
+  }
+  std::vector<std::string> reasons;
+  for (const Scouted& backend : scouted) {
+    if (backend.unavailable) {
+      reasons.push_back(backend.entry.name + ": " + backend.unavailable->message);
+    }
+  }
+  return Error{Code::kUnavailable,
+               format("nothing here runs a {} model as it is{}{}", model.format,
+                      reasons.empty() ? "" : "; ", join(reasons, "; ")),
+               "hasten backends shows what is missing"};
+}
+
+Result<Runnable> open_model_file(Spawner& spawner, const Model& model,
+                                 const RunnableOptions& options) {
+  HASTEN_TRY(const Registry registry, Registry::scan(options.plugins));
+  const std::vector<Scouted> scouted =
+      scout(spawner, registry.entries(), &model,
+            {.work_dir = options.work_dir, .threads = usable_cpus(), .stop = options.stop});
+  HASTEN_TRY(Signature signature, signature_of(model, scouted));
+  HASTEN_TRY(const Candidate candidate, candidate_for(model, scouted, options.backend));
+  HASTEN_TRY(const BackendEntry entry, registry.find(candidate.backend));
+  for (const Scouted& backend : scouted) {
+    if (backend.entry.name != entry.name) continue;
+    if (backend.unavailable) return Error(*backend.unavailable).within(entry.name);
+    HASTEN_TRY_STATUS(backend.check_config(candidate));
+    if (!backend.takes(model.format)) {
+      return Error{Code::kUnsupported,
+                   format("{} does not take {} files as they are", entry.name, model.format),
+                   "hasten tune converts; run the artifact that it writes"};
+    }
+  }
+  HASTEN_TRY(Worker worker, start(spawner, entry, options, "worker"));
+  HASTEN_TRY_STATUS(
+      worker.build(model.path, model.format, Json::object(), candidate, options.timeout));
+  return Runnable{.worker = std::move(worker),
+                  .label = candidate.label(),
+                  .signature = std::move(signature),
+                  .proofs = {},
+                  .graph = std::nullopt,
+                  .warnings = {}};
+}
+
+Result<Worker> load_payload(Spawner& spawner, const ArtifactFile& artifact, const Payload& payload,
+                            const RunnableOptions& options) {
+  HASTEN_TRY(const Registry registry, Registry::scan(options.plugins));
+  HASTEN_TRY(const BackendEntry entry, registry.find(payload.candidate.backend));
+  const std::filesystem::path folder = options.work_dir / payload.name;
+  HASTEN_TRY_STATUS(make_folder(folder));
+  HASTEN_TRY_STATUS(artifact.extract_payload(payload.name, folder));
+  HASTEN_TRY(Worker worker, start(spawner, entry, options, "worker"));
+  HASTEN_TRY_STATUS(worker.load(folder, options.timeout));
+  return worker;
+}
+
+Result<Runnable> open_artifact(Spawner& spawner, const Model& file,
+                               const RunnableOptions& options) {
+  HASTEN_TRY(const ArtifactFile artifact, ArtifactFile::open(file.path));
+  const Manifest& manifest = artifact.manifest();
+  const ArtifactGraph& graph = manifest.graphs.front();
+  std::vector<std::string> reasons;
+  for (const Route& route : graph.routes) {
+    for (const Payload& payload : manifest.payloads) {
+      if (payload.name != route.payload) continue;
+      Result<Worker> worker = load_payload(spawner, artifact, payload, options);
+      if (!worker) {
+        reasons.push_back(payload.candidate.label() + ": " + worker.error().message);
+        continue;
+      }
+      HASTEN_TRY(std::vector<ProofSample> proofs, artifact.proofs());
+      return Runnable{
+          .worker = std::move(*worker),
+          .label = payload.candidate.label(),
+          .signature = signature_of(graph.spec),
+          .proofs = std::move(proofs),
+          .graph = graph.spec,
+          .chosen_batch_size = manifest.report["winner"]["selected_batch_size"].as_int(1),
+          .warnings = std::move(reasons)};
+    }
+  }
+  return Error{Code::kUnavailable,
+               format("{}: no payload runs here: {}", file.path.string(), join(reasons, "; ")),
+               "hasten backends shows what is missing"};
+}
+
+}  // namespace
+
+Signature signature_of(const GraphSpec& graph) {
+  const auto values = [](const std::vector<TensorSpec>& specs) {
+    std::vector<ValueInfo> infos;
+    for (const TensorSpec& spec : specs) {
+      ValueInfo info;
+      info.name = spec.name;
+      info.dtype = spec.dtype;
+      info.shape.emplace();
+      for (const Axis& axis : spec.axes) {
+        if (axis.kind == AxisKind::kStatic)
+          info.shape->emplace_back(axis.min);
+        else
+          info.shape->emplace_back(axis.symbol);
+      }
+      infos.push_back(std::move(info));
+    }
+    return infos;
+  };
+  return {.inputs = values(graph.inputs), .outputs = values(graph.outputs)};
+}
+
+Result<Runnable> open_runnable(Spawner& spawner, const std::filesystem::path& path,
+                               const RunnableOptions& options) {
+  HASTEN_TRY(const Model model, open_model(path));
+  return model.format == "hasten" ? open_artifact(spawner, model, options)
+                                  : open_model_file(spawner, model, options);
+}
+
+}  // namespace hasten

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/saving.h"
+
+#include <map>
+#include <optional>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "store/artifact.h"
+
+namespace hasten {
+namespace {
+
+// Samples travel with the artifact for `hasten verify`; inputs of video models are large.
+constexpr uint64_t kMaxProofBytes = 64ull << 20;
+
+struct Packing {
+  Manifest manifest;
+  std::map<std::string, std::filesystem::path> folders;
+  std::vector<ProofSample> proofs;
+};
+
+std::string add_payload(Packing& packing, const Candidate& candidate, const std::string& version,
+                        const std::filesystem::path& folder,
+                        std::vector<std::string> instruction_sets) {
+  const std::string name = format("payload/{}", packing.manifest.payloads.size());
+  packing.manifest.payloads.push_back({.name = name,
+                                       .candidate = candidate,
+                                       .library_version = version,
+                                       .instruction_sets = std::move(instruction_sets)});
+  packing.folders[name] = folder;
+  return name;
+}
+
+Route route_of(Packing& packing, const Contestant& contestant, const Environment& environment) {
+  Route route;
+  route.payload = add_payload(
+      packing, contestant.backend->without_compile_options(contestant.trial.candidate),
+      contestant.trial.version, contestant.payload,
+      contestant.machine_specific ? environment.instruction_sets : std::vector<std::string>{});
+  route.ranges = contestant.ranges;
+  return route;
+}
+
+// None: the original cannot be saved, because it needs Python.
+std::optional<Route> original_route(Workshop& shop, Packing& packing, Original& original) {
+  const std::filesystem::path folder =
+      shop.folder / format("graph-{}-original-payload", original.graph.name);
+  if (!make_folder(folder)) return std::nullopt;
+  if (!original.worker || !original.worker->save(folder, shop.options.build_timeout)) {
+    return std::nullopt;
+  }
+  Route route;
+  route.payload =
+      add_payload(packing, original.trial.candidate, original.trial.version, folder, {});
+  return route;
+}
+
+uint64_t bytes_in(std::span<const Tensor> tensors) {
+  uint64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
+std::vector<Tensor> clones(std::span<const Tensor> tensors) {
+  std::vector<Tensor> out;
+  for (const Tensor& tensor : tensors) out.push_back(tensor.clone());
+  return out;
+}
+
+void add_proofs(Packing& packing, const Original& original, uint64_t& bytes) {
+  Json tolerances = Json::array();
+  for (const OutputTolerance& t : original.tolerances) {
+    tolerances.push(
+        Json::object({{"absolute", t.tolerance.absolute}, {"relative", t.tolerance.relative}}));
+  }
+  for (const CheckCase& one : original.cases) {
+    bytes += bytes_in(one.inputs) + bytes_in(one.reference.outputs);
+    if (bytes > kMaxProofBytes && !packing.proofs.empty()) return;
+    packing.proofs.push_back({.graph = original.graph.name,
+                              .what = one.reference.what,
+                              .inputs = clones(one.inputs),
+                              .outputs = clones(one.reference.outputs),
+                              .tolerances = tolerances});
+  }
+}
+
+// What answers, in order of preference.
+std::vector<Route> routes_of(Workshop& shop, Packing& packing, GraphOutcome& outcome,
+                             const Environment& environment, std::vector<std::string>& warnings) {
+  std::vector<Route> routes;
+  const Choice& choice = outcome.choice;
+  if (choice.trial) {
+    routes.push_back(route_of(packing, outcome.contestants[*choice.trial], environment));
+  }
+  if (std::optional<Route> original = original_route(shop, packing, outcome.original)) {
+    routes.push_back(std::move(*original));
+    return routes;
+  }
+  // The best that runs without Python and promises every size.
+  for (const size_t i : choice.runners_up) {
+    const Contestant& runner_up = outcome.contestants[i];
+    if (!runner_up.ranges.empty()) continue;
+    if (!choice.trial) {
+      warnings.push_back(format(
+          "the original ({}) needs Python, so the artifact carries {} in its place: the same "
+          "values, not faster",
+          outcome.original.trial.candidate.label(), runner_up.trial.candidate.label()));
+    }
+    routes.push_back(route_of(packing, runner_up, environment));
+    return routes;
+  }
+  return routes;
+}
+
+}  // namespace
+
+Status save_artifact(Workshop& shop, const std::filesystem::path& path,
+                     std::span<GraphOutcome> graphs, const Environment& environment,
+                     const Json& report, std::vector<std::string>& warnings) {
+  Packing packing;
+  uint64_t proof_bytes = 0;
+  for (GraphOutcome& outcome : graphs) {
+    ArtifactGraph graph;
+    graph.spec = outcome.original.graph;
+    graph.routes = routes_of(shop, packing, outcome, environment, warnings);
+    if (graph.routes.empty()) {
+      return Error{Code::kUnsupported,
+                   format("graph {}: the original needs Python and no other build was proved, so "
+                          "there is nothing to put into an artifact",
+                          outcome.original.graph.name),
+                   "the report says why each candidate failed"};
+    }
+    packing.manifest.graphs.push_back(std::move(graph));
+    add_proofs(packing, outcome.original, proof_bytes);
+  }
+  packing.manifest.report = report;
+  return write_artifact(path, std::move(packing.manifest), packing.folders, packing.proofs);
+}
+
+}  // namespace hasten

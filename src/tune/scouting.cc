@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/scouting.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "backend/worker.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "tune/parallel.h"
+
+namespace hasten {
+namespace {
+
+bool lists(const Json& array, const std::string& word) {
+  const Json::Array& items = array.items();
+  return std::any_of(items.begin(), items.end(),
+                     [&](const Json& item) { return item.as_string() == word; });
+}
+
+const Json& option_named(const Json& describe, const std::string& name) {
+  static const Json kNone;
+  for (const Json& option : describe["options"].items()) {
+    if (option["name"].as_string() == name) return option;
+  }
+  return kNone;
+}
+
+Status ask_about_model(Worker& worker, const Model& model, const ScoutOptions& options,
+                       Scouted& found) {
+  if (lists(found.describe["inspects"], model.format)) {
+    Result<Json> json = worker.inspect(model.path, model.format, options.timeout);
+    if (json) {
+      found.signature = Signature::from_json(*json);
+    } else {
+      found.signature = Result<Signature>(json.error());
+      if (!worker.alive()) return json.error();
+    }
+  }
+  Result<Json> proposals = worker.candidates(model.path, model.format, options.timeout);
+  if (!proposals) {
+    found.unsupported = proposals.error();
+    return {};
+  }
+  for (const Json& proposal : proposals->items()) {
+    found.proposals.push_back({proposal["role"].as_string(),
+                               Candidate::from_json(Json(found.entry.name), proposal["config"])});
+  }
+  return {};
+}
+
+Status look_around(Spawner& spawner, const Model* model, const ScoutOptions& options,
+                   Scouted& found) {
+  const std::filesystem::path folder = options.work_dir / ("scout-" + found.entry.name);
+  HASTEN_TRY_STATUS(make_folder(folder));
+  WorkerOptions worker_options;
+  worker_options.backend = found.entry;
+  worker_options.work_dir = folder;
+  worker_options.threads = options.threads;
+  worker_options.start_timeout = options.timeout;
+  worker_options.stop = options.stop;
+  HASTEN_TRY(Worker worker, Worker::start(spawner, std::move(worker_options)));
+  if (found.describe.is_null()) {
+    HASTEN_TRY(found.describe, worker.describe(options.timeout));
+  }
+  HASTEN_TRY(found.facts, worker.probe(options.timeout));
+  if (model) HASTEN_TRY_STATUS(ask_about_model(worker, *model, options, found));
+  return {};
+}
+
+// A program's description is in a file, so it may speak of an unavailable one too.
+Scouted blank(const BackendEntry& entry) {
+  Scouted found;
+  found.entry = entry;
+  found.describe = entry.describe;
+  return found;
+}
+
+}  // namespace
+
+std::string Scouted::library_version() const { return facts["library_version"].as_string(); }
+
+bool Scouted::takes(const std::string& format) const { return lists(describe["formats"], format); }
+
+const Proposal* Scouted::with_role(std::string_view role) const {
+  for (const Proposal& proposal : proposals) {
+    if (proposal.role == role) return &proposal;
+  }
+  return nullptr;
+}
+
+std::map<std::string, std::string> Scouted::compile_options(const Candidate& candidate) const {
+  std::map<std::string, std::string> options;
+  for (const auto& [key, value] : candidate.config) {
+    if (option_named(describe, key)["stage"].as_string() == "compile") options[key] = value;
+  }
+  return options;
+}
+
+Candidate Scouted::without_compile_options(const Candidate& candidate) const {
+  Candidate rest = candidate;
+  for (const auto& [key, value] : compile_options(candidate)) rest.config.erase(key);
+  return rest;
+}
+
+Status Scouted::check_config(const Candidate& candidate) const {
+  std::vector<std::string> known;
+  for (const Json& option : describe["options"].items()) {
+    known.push_back(option["name"].as_string());
+  }
+  for (const auto& [key, value] : candidate.config) {
+    const Json& option = option_named(describe, key);
+    if (option.is_null()) {
+      const std::optional<std::string> meant = closest(key, known);
+      return Error{Code::kInvalidArgument,
+                   format("{}: unknown option '{}'; known options: {}", entry.name, key,
+                          known.empty() ? "none" : join(known, ", ")),
+                   meant ? format("did you mean {}:{}={}?", entry.name, *meant, value) : ""};
+    }
+    const std::string& type = option["type"].as_string();
+    const auto refuse = [&](const std::string& wanted) {
+      return Error{Code::kInvalidArgument,
+                   format("{}: option '{}' wants {}, not '{}'", entry.name, key, wanted, value)};
+    };
+    if (type == "bool" && value != "true" && value != "false") return refuse("true or false");
+    if (type == "enum" && !lists(option["choices"], value)) {
+      std::vector<std::string> choices;
+      for (const Json& choice : option["choices"].items()) choices.push_back(choice.as_string());
+      return refuse("one of " + join(choices, ", "));
+    }
+    int64_t number = 0;
+    const char* end = value.data() + value.size();
+    if (type == "int" &&
+        (std::from_chars(value.data(), end, number).ptr != end || value.empty() || number < 0)) {
+      return refuse("a whole number of at least 0");
+    }
+  }
+  return {};
+}
+
+std::vector<Scouted> scout(Spawner& spawner, std::span<const BackendEntry> entries,
+                           const Model* model, const ScoutOptions& options) {
+  std::vector<Scouted> all;
+  for (const BackendEntry& entry : entries) all.push_back(blank(entry));
+  // All at once: they mostly wait for the disk and the loader.
+  for_each_in_parallel(all.size(), all.size(), [&](size_t i) {
+    if (Status done = look_around(spawner, model, options, all[i]); !done) {
+      all[i].unavailable = std::move(done).error();
+    }
+  });
+  return all;
+}
+
+Result<Signature> signature_of(const Model& model, std::span<const Scouted> scouted) {
+  std::vector<std::string> reasons;
+  std::string hint;
+  Code code = Code::kUnavailable;
+  for (const Scouted& backend : scouted) {
+    if (backend.signature && *backend.signature) return **backend.signature;
+    if (backend.signature) {
+      // The file was understood and refused: more telling than a missing library.
+      code = backend.signature->error().code;
+      reasons.insert(reasons.begin(),
+                     backend.entry.name + ": " + backend.signature->error().message);
+      hint = backend.signature->error().hint;
+    } else if (backend.unavailable && lists(backend.describe["inspects"], model.format)) {
+      reasons.push_back(backend.entry.name + ": " + backend.unavailable->message);
+      if (hint.empty()) hint = backend.unavailable->hint;
+    }
+  }
+  if (reasons.empty()) {
+    return Error{
+        Code::kUnavailable,
+        format("{}: no backend here can read the format {}", model.path.string(), model.format),
+        "hasten backends shows what is missing"};
+  }
+  return Error{code, format("{}: {}", model.path.string(), join(reasons, "; ")), hint};
+}
+
+}  // namespace hasten

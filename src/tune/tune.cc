@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hasten/tune.h>
+
+#include <set>
+
+#include "base/machine.h"
+#include "base/text.h"
+#include "report/table.h"
+#include "tune/tuner.h"
+
+namespace hasten {
+namespace {
+
+// What a child may take of what is free, so that the machine itself stays alive.
+constexpr double kMemoryShare = 0.9;
+// Builds may use this much of --max-time; the rest is for measuring what was built.
+constexpr double kBuildShare = 0.6;
+
+Result<StrategyOptions> strategy_of(const TuneOptions& options) {
+  StrategyOptions strategy;
+  strategy.name = options.strategy;
+  strategy.min_speedup = options.min_speedup;
+  strategy.performance_validation = options.performance_validation;
+  const bool wants_budget = options.strategy == StrategyName::kLatencyBudget;
+  if (wants_budget != options.latency_budget.has_value()) {
+    return Error{Code::kInvalidArgument,
+                 wants_budget ? "the strategy latency-budget needs a budget"
+                              : "a latency budget is for the strategy latency-budget",
+                 wants_budget ? "add --latency-budget 50ms" : "add --strategy latency-budget"};
+  }
+  if (options.latency_budget) {
+    strategy.latency_budget_ms =
+        std::chrono::duration<double, std::milli>(*options.latency_budget).count();
+    if (*strategy.latency_budget_ms <= 0) {
+      return Error{Code::kInvalidArgument, "the latency budget has to be above 0"};
+    }
+  }
+  if (options.strategy == StrategyName::kOneBackend) {
+    std::set<std::string> names;
+    for (const std::string& text : options.backends) {
+      HASTEN_TRY(const Candidate candidate, Candidate::parse(text));
+      names.insert(candidate.backend);
+    }
+    if (names.size() != 1) {
+      return Error{
+          Code::kInvalidArgument,
+          format("the strategy one-backend needs exactly one backend, not {}", names.size()),
+          "add --backend NAME"};
+    }
+  }
+  return strategy;
+}
+
+Status check_places(const TuneOptions& options) {
+  for (const std::filesystem::path& file : {options.output, options.json}) {
+    if (file.empty()) continue;
+    std::error_code ignored;
+    if (std::filesystem::is_directory(file, ignored)) {
+      return Error{Code::kInvalidArgument, format("{} is a folder", file.string()),
+                   "name a file in it"};
+    }
+    const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+    HASTEN_TRY_STATUS(check_writable(folder));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress) {
+  HASTEN_TRY(const StrategyOptions strategy, strategy_of(options));
+  HASTEN_TRY_STATUS(check_places(options));
+  HASTEN_TRY(const TemporaryFolder folder, TemporaryFolder::create("tune"));
+  std::optional<Journal> journal;
+  if (!options.output.empty()) {
+    std::filesystem::path path = options.output;
+    path += ".journal.jsonl";
+    HASTEN_TRY(journal, Journal::create(path));
+  }
+  Workshop shop{.options = options,
+                .progress = progress,
+                .clock = real_clock(),
+                .folder = folder.path(),
+                .journal = std::move(journal),
+                .threads = options.threads > 0 ? options.threads : usable_cpus(),
+                .memory_limit_bytes = options.memory_limit_bytes,
+                .build_deadline = {},
+                .deadline = {},
+                .mutex = {},
+                .spawner = {}};
+  if (shop.memory_limit_bytes == 0) {
+    shop.memory_limit_bytes =
+        static_cast<uint64_t>(kMemoryShare * static_cast<double>(available_memory_bytes()));
+  }
+  if (options.max_time) {
+    const std::chrono::nanoseconds now = shop.clock.now();
+    shop.deadline = now + *options.max_time;
+    shop.build_deadline =
+        now + std::chrono::duration_cast<std::chrono::nanoseconds>(*options.max_time * kBuildShare);
+  }
+
+  Tuner tuner(shop, strategy);
+  HASTEN_TRY_STATUS(tuner.run());
+  const TuneRecord& record = tuner.record();
+  TuneReport report;
+  report.json = record.to_json().dump(2);
+  report.table = table(record);
+  report.fell_back = !record.graphs.empty() && record.graphs.front().winner &&
+                     record.graphs.front().winner->fell_back;
+  return report;
+}
+
+}  // namespace hasten

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/tuner.h"
+
+#include <algorithm>
+#include <set>
+
+#include "backend/registry.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "measure/noise.h"
+#include "tensor/npz.h"
+#include "tune/contest.h"
+#include "tune/lineup.h"
+
+namespace hasten {
+namespace {
+
+// Strategies that stop at the first that is good enough try one after the other.
+bool one_by_one(StrategyName name) {
+  return name == StrategyName::kFirstWins || name == StrategyName::kOneBackend;
+}
+
+Status write_samples(const std::filesystem::path& folder, const Original& original) {
+  HASTEN_TRY_STATUS(make_folder(folder));
+  for (size_t i = 0; i < original.samples.size(); ++i) {
+    NamedTensors named;
+    for (size_t k = 0; k < original.samples[i].inputs.size(); ++k) {
+      named.emplace_back(original.graph.inputs[k].name, original.samples[i].inputs[k].clone());
+    }
+    HASTEN_TRY_STATUS(write_npz(folder / format("sample-{}.npz", i), named));
+  }
+  return {};
+}
+
+std::vector<Trial> trials_of(const std::vector<Contestant>& contestants) {
+  std::vector<Trial> trials;
+  for (const Contestant& contestant : contestants) trials.push_back(contestant.trial);
+  return trials;
+}
+
+std::optional<Trial> baseline_of(const Original& original) {
+  if (original.trial.points.empty()) return std::nullopt;
+  return original.trial;
+}
+
+std::vector<std::string> describe(const std::vector<TensorSpec>& specs) {
+  std::vector<std::string> lines;
+  for (const TensorSpec& spec : specs) lines.push_back(spec.describe());
+  return lines;
+}
+
+std::vector<std::string> describe_tolerances(const Original& original) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < original.tolerances.size(); ++i) {
+    const OutputTolerance& t = original.tolerances[i];
+    lines.push_back(format("{}: {:.2g} + {:.2g} x |expected| ({})", original.output_names[i],
+                           t.tolerance.absolute, t.tolerance.relative, t.source));
+  }
+  return lines;
+}
+
+}  // namespace
+
+Status Tuner::look_around() {
+  shop_.say("inspect", shop_.options.model.string());
+  HASTEN_TRY(model_, open_model(shop_.options.model));
+  if (model_.format == "hasten") {
+    return Error{Code::kInvalidArgument, format("{} is an artifact already", model_.path.string()),
+                 "tune the model that it was made from"};
+  }
+  record_.model = Json::object({{"path", model_.path.string()},
+                                {"format", model_.format},
+                                {"size_bytes", model_.size_bytes},
+                                {"fingerprint", model_.fingerprint}});
+  HASTEN_TRY(const Registry registry, Registry::scan(shop_.options.plugins));
+  scouted_ =
+      scout(shop_.spawner, registry.entries(), &model_,
+            {.work_dir = shop_.folder, .threads = shop_.threads, .stop = shop_.options.stop});
+  if (shop_.stopped()) return Error{Code::kCancelled, "the tune was ended"};
+  HASTEN_TRY_STATUS(check_named(shop_.options, scouted_));
+  HASTEN_TRY(signature_, signature_of(model_, scouted_));
+  Result<Compilers> compilers = Compilers::read(python_package_folder());
+  if (compilers) {
+    compilers_ = std::move(*compilers);
+  } else {
+    record_.warnings.push_back(compilers.error().message +
+                               "; only backends that take the model as it is can be tried");
+  }
+  return {};
+}
+
+Result<const Scouted*> Tuner::baseline_backend() const {
+  std::vector<std::string> reasons;
+  std::string hint = "hasten backends shows what is missing";
+  for (const Scouted& backend : scouted_) {
+    if (backend.with_role("baseline")) return &backend;
+    if (!backend.unavailable) continue;
+    reasons.push_back(backend.entry.name + ": " + backend.unavailable->message);
+    if (!backend.unavailable->hint.empty()) hint = backend.unavailable->hint;
+  }
+  return Error{
+      Code::kUnavailable,
+      format("nothing here runs a {} model as it is, so there is nothing to compare with{}{}",
+             model_.format, reasons.empty() ? "" : "; ", join(reasons, "; ")),
+      hint};
+}
+
+void Tuner::build_and_measure(GraphOutcome& outcome, Conversions& conversions) {
+  Original& original = outcome.original;
+  const bool given = !shop_.options.batch_sizes.empty();
+  const ContestOptions contest{.batch_sizes = sizes_to_measure(strategy_, shop_.options.batch_sizes,
+                                                               original.graph.has_batch_axis()),
+                               .stop_when_saturated = !given};
+  const std::span<Contestant> all = outcome.contestants;
+  if (!original.repeatable) {
+    for (Contestant& contestant : all) {
+      if (!contestant.trial.failure) contestant.trial.note = "the original does not repeat itself";
+    }
+    measure(shop_, original, {}, contest);
+    return;
+  }
+  const size_t step = one_by_one(strategy_.name) ? 1 : std::max<size_t>(1, all.size());
+  for (size_t i = 0; i < all.size() && !shop_.stopped(); i += step) {
+    const std::span<Contestant> some = all.subspan(i, std::min(step, all.size() - i));
+    build_and_check(shop_, conversions, original, some);
+    if (shop_.stopped()) return;
+    measure(shop_, original, some, contest);
+    write_down(outcome, false);
+    const std::vector<Trial> so_far = trials_of(outcome.contestants);
+    if (one_by_one(strategy_.name) &&
+        decided(strategy_, std::span(so_far).first(i + some.size()), baseline_of(original))) {
+      return;
+    }
+  }
+  if (all.empty()) measure(shop_, original, {}, contest);
+}
+
+bool Tuner::stands(const GraphOutcome& outcome, const Point& confirmed, std::string& why) const {
+  const double milliseconds = confirmed.latency_ms.estimate;
+  if (strategy_.latency_budget_ms && milliseconds > *strategy_.latency_budget_ms) {
+    why = format("measured again it takes {:.3g} ms, over the budget", milliseconds);
+    return false;
+  }
+  if (!strategy_.performance_validation || !confirmed.speedup) return true;
+  const double speedup = confirmed.speedup->estimate;
+  const std::string figures =
+      format("measured again it is {:.2f} times as fast ({:.2f} ... {:.2f})", speedup,
+             confirmed.speedup->low, confirmed.speedup->high);
+  why = figures;
+  if (one_by_one(strategy_.name)) return speedup >= 1 + strategy_.min_speedup;
+  if (strategy_.name == StrategyName::kLatencyBudget) {
+    const std::vector<Point>& points = outcome.original.trial.points;
+    const bool original_fits = std::any_of(points.begin(), points.end(), [&](const Point& p) {
+      return p.latency_ms.estimate <= *strategy_.latency_budget_ms;
+    });
+    if (!original_fits) return true;
+  }
+  return confirmed.verdict == Verdict::kFaster;
+}
+
+Status Tuner::settle(GraphOutcome& outcome) {
+  for (size_t attempt = 0;; ++attempt) {
+    HASTEN_TRY(outcome.choice,
+               choose(strategy_, trials_of(outcome.contestants), baseline_of(outcome.original)));
+    Choice& choice = outcome.choice;
+    if (!choice.trial) return {};
+    Contestant& contestant = outcome.contestants[*choice.trial];
+    const std::string label = contestant.trial.candidate.label();
+    shop_.say({.kind = TuneEvent::Kind::kCandidate,
+               .stage = "confirm",
+               .candidate = label,
+               .text = format("in new processes, at batch {}", choice.selected_batch_size)});
+    const Result<Point> point =
+        confirm(shop_, outcome.original, model_, contestant, choice.selected_batch_size,
+                shop_.folder / format("graph-{}-confirm-{}", outcome.original.graph.name, attempt));
+    if (shop_.stopped()) return Error{Code::kCancelled, "the tune was ended"};
+    std::string why;
+    if (point && stands(outcome, *point, why)) {
+      choice.speedup = point->speedup;
+      choice.throughput = point->throughput;
+      choice.latency_ms = point->latency_ms.estimate;
+      return {};
+    }
+    // It gives way to the next: its figures do not hold where they count.
+    contestant.trial.points.clear();
+    if (point) {
+      contestant.trial.status = TrialStatus::kDropped;
+      contestant.trial.note = "not confirmed: " + why;
+    } else {
+      contestant.fail(Stage::kConfirm, point.error());
+    }
+    shop_.say("confirm", format("{} gives way: {}", label, point ? why : point.error().message));
+  }
+}
+
+void Tuner::write_down(const GraphOutcome& outcome, bool settled) {
+  const Original& original = outcome.original;
+  GraphRecord graph;
+  graph.name = original.graph.name;
+  graph.inputs = describe(original.graph.inputs);
+  graph.outputs = describe(original.graph.outputs);
+  graph.tolerances = describe_tolerances(original);
+  graph.baseline = original.trial;
+  graph.trials = trials_of(outcome.contestants);
+  if (settled) {
+    const Choice& choice = outcome.choice;
+    WinnerRecord winner;
+    winner.graph = graph.name;
+    winner.candidate =
+        choice.trial ? graph.trials[*choice.trial].candidate : original.trial.candidate;
+    winner.selected_batch_size = choice.selected_batch_size;
+    winner.throughput = choice.throughput;
+    winner.latency_ms = choice.latency_ms;
+    winner.speedup = choice.speedup;
+    winner.fell_back = choice.fell_back;
+    winner.passed = choice.passed;
+    winner.why = choice.why;
+    graph.winner = std::move(winner);
+  }
+  const auto known = std::find_if(record_.graphs.begin(), record_.graphs.end(),
+                                  [&](const GraphRecord& g) { return g.name == graph.name; });
+  if (known == record_.graphs.end())
+    record_.graphs.push_back(std::move(graph));
+  else
+    *known = std::move(graph);
+  publish();
+}
+
+void Tuner::publish() const {
+  if (shop_.options.json.empty()) return;
+  // A report that cannot be written now is told at the end; it must not end the work.
+  (void)write_file_atomically(shop_.options.json, record_.to_json().dump(2) + "\n");
+}
+
+Status Tuner::tune_graph(PreparedGraph prepared, GraphOutcome& outcome) {
+  HASTEN_TRY(const Scouted* backend, baseline_backend());
+  HASTEN_TRY(outcome.original,
+             study_original(shop_, model_, *backend, std::move(prepared), signature_));
+  const Original& original = outcome.original;
+  for (const std::string& warning : original.warnings) {
+    record_.warnings.push_back(warning);
+    shop_.warn(warning);
+  }
+  const std::filesystem::path samples =
+      shop_.folder / format("graph-{}-samples", original.graph.name);
+  HASTEN_TRY_STATUS(write_samples(samples, original));
+  static const Compilers kNoCompilers;
+  Conversions conversions(shop_, compilers_ ? *compilers_ : kNoCompilers, model_, original.graph,
+                          samples);
+  outcome.contestants = line_up(shop_.options, scouted_, conversions, original);
+  write_down(outcome, false);
+  build_and_measure(outcome, conversions);
+  if (shop_.stopped()) {
+    write_down(outcome, false);
+    return Error{Code::kCancelled, "the tune was ended; what was finished is in the journal",
+                 record_.journal};
+  }
+  const Status settled = settle(outcome);
+  write_down(outcome, settled.has_value());
+  if (!settled) return settled.error();
+  // Their memory is wanted by the next graph.
+  for (Contestant& contestant : outcome.contestants) contestant.worker.reset();
+  shop_.record("choice",
+               record_.graphs.back().winner
+                   ? Json::object({{"graph", original.graph.name},
+                                   {"winner", record_.graphs.back().winner->candidate.label()},
+                                   {"why", outcome.choice.why}})
+                   : Json::object());
+  return {};
+}
+
+Status Tuner::save(std::vector<GraphOutcome>& outcomes) {
+  if (shop_.options.output.empty()) return {};
+  shop_.say("save", shop_.options.output.string());
+  record_.artifact = std::filesystem::absolute(shop_.options.output).string();
+  const size_t known = record_.warnings.size();
+  Status saved = save_artifact(shop_, shop_.options.output, outcomes, record_.environment,
+                               record_.to_json(), record_.warnings);
+  for (size_t i = known; i < record_.warnings.size(); ++i) shop_.warn(record_.warnings[i]);
+  if (!saved) record_.artifact.clear();
+  return saved;
+}
+
+Status Tuner::tune_all() {
+  HASTEN_TRY_STATUS(look_around());
+  InputRequest request;
+  request.inputs = shop_.options.inputs;
+  request.batch_sizes =
+      shop_.options.batch_sizes.empty() ? std::vector<int64_t>{1, 2} : shop_.options.batch_sizes;
+  request.seed = shop_.options.seed;
+  HASTEN_TRY(PreparedInputs prepared, prepare_inputs(request, signature_));
+  for (const std::string& warning : prepared.warnings) {
+    record_.warnings.push_back(warning);
+    shop_.warn(warning);
+  }
+  std::vector<GraphOutcome> outcomes;
+  for (PreparedGraph& graph : prepared.graphs) {
+    outcomes.emplace_back();
+    HASTEN_TRY_STATUS(tune_graph(std::move(graph), outcomes.back()));
+  }
+  return save(outcomes);
+}
+
+Status Tuner::run() {
+  const std::chrono::nanoseconds begin = shop_.clock.now();
+  record_.environment = Environment::of_this_machine();
+  record_.strategy = to_json(strategy_);
+  if (shop_.journal) record_.journal = shop_.journal->path().string();
+  const MachineActivity before = read_activity();
+  const double cpu_before = consumed_cpu_seconds();
+  Status status = tune_all();
+  if (const std::optional<std::string> busy =
+          noise_warning(before, read_activity(), consumed_cpu_seconds() - cpu_before)) {
+    record_.warnings.push_back(*busy);
+    shop_.warn(*busy);
+  }
+  record_.total_s = std::chrono::duration<double>(shop_.clock.now() - begin).count();
+  if (!status) record_.error = status.error().message;
+  publish();
+  return status;
+}
+
+}  // namespace hasten

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/turns.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "measure/summary.h"
+#include "stats/stats.h"
+
+namespace hasten {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Executors that specialise themselves recompile in their first calls; more turns than
+// this and the model has no steady state that a user would see either.
+constexpr int kMaxWarmUpTurns = 6;
+
+Verdict to_verdict(Comparison speedup) {
+  switch (speedup) {
+    case Comparison::kAbove:
+      return Verdict::kFaster;
+    case Comparison::kBelow:
+      return Verdict::kSlower;
+    case Comparison::kSame:
+      return Verdict::kSame;
+    case Comparison::kCannotTell:
+      break;
+  }
+  return Verdict::kCannotTell;
+}
+
+Interval to_interval(const Estimate& e) { return {e.value, e.low, e.high}; }
+
+}  // namespace
+
+Arm arm_of(Worker& worker, std::string label, const ArmOptions& options) {
+  return {.label = std::move(label),
+          .turn =
+              [&worker, options](nanoseconds budget) {
+                Result<std::vector<int64_t>> times =
+                    worker.turn(kMeasuredSlot, budget, options.fresh_inputs, options.timeout);
+                worker.stop();
+                return times;
+              },
+          .keep = options.keep};
+}
+
+Status warm_up(const Arm& arm) {
+  double last = 0;
+  for (int i = 0; i < kMaxWarmUpTurns; ++i) {
+    HASTEN_TRY(std::vector<int64_t> times, arm.turn(kTurnLength));
+    std::sort(times.begin(), times.end());
+    const auto middle = static_cast<double>(times[times.size() / 2]);
+    if (i > 0 && middle > 0.95 * last) return {};
+    last = middle;
+  }
+  return {};
+}
+
+Json samples_json(const RaceResult& race, int64_t batch_size, const std::string& stage) {
+  Json arms = Json::array();
+  for (const ArmSamples& arm : race.arms) {
+    Json rounds = Json::array();
+    for (size_t r = 0; r < arm.rounds.size(); ++r) {
+      Json calls = Json::array();
+      for (const int64_t ns : arm.rounds[r]) calls.push(ns);
+      rounds.push(Json::object(
+          {{"round", static_cast<int64_t>(arm.round_numbers[r])}, {"calls_ns", std::move(calls)}}));
+    }
+    arms.push(Json::object({{"label", arm.label}, {"rounds", std::move(rounds)}}));
+  }
+  return Json::object({{"stage", stage},
+                       {"batch_size", batch_size},
+                       {"stopped", to_string(race.reason)},
+                       {"arms", std::move(arms)}});
+}
+
+std::optional<Point> point_of(const ArmSamples& arm, const ArmSamples* baseline,
+                              int64_t batch_size) {
+  const std::optional<Estimate> latency = latency_ms(arm, kRaceConfidence);
+  if (!latency) return std::nullopt;
+  Point point;
+  point.batch_size = batch_size;
+  point.latency_ms = to_interval(*latency);
+  point.throughput = 1e3 * static_cast<double>(batch_size) / latency->value;
+  point.rounds = arm.rounds.size();
+  for (const auto& round : arm.rounds) point.calls += round.size();
+  if (!baseline) return point;
+  if (&arm == baseline) {
+    point.speedup = Interval{1, 1, 1};
+    point.verdict = Verdict::kSame;
+  } else if (const std::optional<Estimate> ratio =
+                 paired_speedup(arm, *baseline, kRaceConfidence)) {
+    point.speedup = to_interval(*ratio);
+    point.verdict = to_verdict(compare_to_one(*ratio, kIndifference));
+  }
+  return point;
+}
+
+}  // namespace hasten

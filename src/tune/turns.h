@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers as arms of a race, and what a race says about them.
+#pragma once
+
+#include <hasten/result.h>
+
+#include "backend/worker.h"
+#include "base/json.h"
+#include "measure/race.h"
+#include "record/trial.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace hasten {
+
+// Where the inputs of measured calls are, apart from the slots of the check.
+constexpr size_t kMeasuredSlot = 2;
+// A turn is long against the cost of handing it over, short against drift.
+constexpr std::chrono::nanoseconds kTurnLength = std::chrono::milliseconds(30);
+// Of intervals and verdicts.
+constexpr double kRaceConfidence = 0.99;
+// Ratios this close to 1 are the same.
+constexpr double kIndifference = 0.01;
+
+struct ArmOptions {
+  bool fresh_inputs = false;                                  // The model writes into its inputs.
+  bool keep = false;                                          // Never dropped from the race.
+  std::chrono::nanoseconds timeout{std::chrono::minutes(1)};  // Of one turn.
+};
+
+// Takes its turns in `worker`, which stands still between them. The worker must
+// outlive the arm and have its inputs in kMeasuredSlot.
+Arm arm_of(Worker& worker, std::string label, const ArmOptions& options);
+
+// Turns that nobody counts, until one is no faster than the one before.
+Status warm_up(const Arm& arm);
+
+// The figures of an arm at a batch size, compared with `baseline` round by round (null,
+// or the arm itself: no comparison). None: it never finished a turn.
+std::optional<Point> point_of(const ArmSamples& arm, const ArmSamples* baseline,
+                              int64_t batch_size);
+
+// Every call of every round, for the journal.
+Json samples_json(const RaceResult& race, int64_t batch_size, const std::string& stage);
+
+}  // namespace hasten

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every stage of a tune shares: limits, the folder for scratch, where news go.
+#pragma once
+
+#include <hasten/tune.h>
+
+#include "base/child_process.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "store/journal.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace hasten {
+
+struct Workshop {
+  const TuneOptions& options;
+  const TuneProgress& progress;
+  const Clock& clock;
+  std::filesystem::path folder;    // Scratch; removed after the tune.
+  std::optional<Journal> journal;  // None: no artifact, so no place beside it.
+  int threads = 1;
+  uint64_t memory_limit_bytes = 0;                                   // Of one child.
+  std::optional<std::chrono::nanoseconds> build_deadline, deadline;  // By `clock`; none: no limit.
+  std::mutex mutex;                                                  // Of progress and the journal.
+  Spawner spawner;  // Last: outlives no child below it.
+
+  void say(TuneEvent event) {
+    if (!progress) return;
+    const std::lock_guard lock(mutex);
+    progress(event);
+  }
+  void say(const std::string& stage, const std::string& text) {
+    say({.kind = TuneEvent::Kind::kStage, .stage = stage, .candidate = {}, .text = text});
+  }
+  void warn(const std::string& text) {
+    say({.kind = TuneEvent::Kind::kWarning, .stage = {}, .candidate = {}, .text = text});
+  }
+  // A journal that cannot be written to must not end hours of work.
+  void record(const char* kind, Json entry) {
+    const std::lock_guard lock(mutex);
+    if (!journal) return;
+    if (!journal->append(kind, std::move(entry))) journal.reset();
+  }
+  bool stopped() const { return options.stop.stop_requested(); }
+  bool time_is_spent() const { return deadline && clock.now() >= *deadline; }
+  bool build_time_is_spent() const { return build_deadline && clock.now() >= *build_deadline; }
+  // Of one build that begins now.
+  std::chrono::nanoseconds build_timeout() const {
+    if (!build_deadline) return options.build_timeout;
+    const std::chrono::nanoseconds left = *build_deadline - clock.now();
+    return std::clamp(left, std::chrono::nanoseconds(1), options.build_timeout);
+  }
+  RunLimits build_limits() const {
+    return {.timeout = build_timeout(), .memory_bytes = memory_limit_bytes, .stop = options.stop};
+  }
+};
+
+}  // namespace hasten
