@@ -75,15 +75,38 @@ constexpr const char* kFamily =
     "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; "
     "echo up >&3; trap '' TERM; while :; do sleep 1000; done";
 
-TEST_CASE("guard: a child that stands dies with a host that is killed") {
+TEST_CASE("guard: a child dies with a host that is killed, running or standing") {
+  for (const Host::Then then : {Host::Then::kWait, Host::Then::kStopChild}) {
+    LifeLine line;
+    // The kernel sends SIGHUP to a standing group that nobody watches; it must not be
+    // that alone which ends the child.
+    ChildOptions options{.command = {"sh", "-c", "trap '' HUP; echo up >&3; exec sleep 1000"},
+                         .inherited = {line.writer()}};
+    Host host(options, then);
+    line.close_writer();
+    if (then == Host::Then::kWait) CHECK(line.read_line() == "up");
+    if (then == Host::Then::kStopChild) CHECK(process_facts(host.child())->state == 'T');
+    host.kill();
+    REQUIRE(line.read_to_end());
+    CHECK(eventually([&] { return is_gone(host.child()); }));
+  }
+}
+
+TEST_CASE("guard: does not stand when its command does") {
+  const ScopedVariable command("HASTEN_COMMAND", own_binary().string());
   LifeLine line;
-  ChildOptions options{.command = {"sleep", "1000"}, .inherited = {line.writer()}};
-  Host host(options, Host::Then::kStopChild);
+  Spawner spawner;
+  ChildOptions options = supervised("echo $$ >&3; exec sleep 1000");
+  options.inherited = {line.writer()};
+  auto child = spawner.start(options);
+  REQUIRE(child);
   line.close_writer();
-  CHECK(process_facts(host.child())->state == 'T');
-  host.kill();
-  CHECK(line.read_to_end() == "");
-  CHECK(eventually([&] { return is_gone(host.child()); }));
+  const int shell = std::stoi(line.read_line());
+  child->stop();
+  CHECK(process_facts(shell)->state == 'T');
+  CHECK(eventually([&] { return process_facts(child->pid())->state == 'S'; }));
+  child->resume();
+  CHECK(eventually([&] { return process_facts(shell)->state == 'S'; }));
 }
 
 TEST_CASE("guard: passes on the exit code and the signal of its command") {

@@ -218,6 +218,8 @@ TEST_CASE("ZipWriter: what is written reads back, and equal entries give equal b
   CHECK(count_files(folder.path()) == 3);
   const std::string bytes = bytes_of(folder.path() / "模 1.hasten");
   CHECK(bytes == bytes_of(folder.path() / "2.hasten"));
+  // Time and date of the first entry: 1980-01-01 00:00, whenever this runs.
+  CHECK(bytes.substr(10, 4) == std::string("\0\0\x21\0", 4));
   CHECK(bytes.find(large) != std::string::npos);  // Stored, not packed.
   const auto reader = ZipReader::open(folder.path() / "模 1.hasten");
   REQUIRE(reader);
