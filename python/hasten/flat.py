@@ -136,7 +136,7 @@ class FlatProgram:
                 constants[index] = spec.arg.value
             elif isinstance(spec.arg, TensorArgument):
                 leaves.append(_leaf(name, values[spec.arg.name]))
-                self.sizes.append(list(values[spec.arg.name].shape))
+                self.sizes.append([plain(size) for size in values[spec.arg.name].shape])
             else:
                 raise UnsupportedModel(
                     f"input '{name}' is a number that varies ({type(spec.arg).__name__}), "
@@ -197,11 +197,19 @@ class FlatModule(torch.nn.Module):
         return tuple(as_tensor(leaves[index]) for index in flat.output_positions)
 
 
+def plain(size):
+    """A size as an int where it is one: a symbol that was found to be constant is none."""
+    if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
+        return size
+    return int(size)
+
+
 def _leaf(name: str, value) -> Leaf:
     if isinstance(value, torch.Tensor):
         if value.dtype not in DTYPE_NAMES:
             raise UnsupportedModel(f"'{name}' is {value.dtype}, for which hasten has no name")
-        shape = [int(size) if isinstance(size, int) else str(size) for size in value.shape]
+        shape = [size if isinstance(size, int) else str(size)
+                 for size in map(plain, value.shape)]
         return Leaf(name, DTYPE_NAMES[value.dtype], shape)
     kinds = ((bool, torch.SymBool), "bool"), ((int, torch.SymInt), "int64"), \
         ((float, torch.SymFloat), "float64")

@@ -148,7 +148,9 @@ def _export_refined(module, examples, shapes, strict: bool) -> ExportedProgram:
             text = str(error)
             if "Suggested fixes" not in text or attempt + 1 == MAX_REFINEMENTS:
                 raise
-            refined = refine_dynamic_shapes_from_suggested_fixes(text, shapes)
+            # torch's own parser trips over the advice that follows the suggestions.
+            suggestions = text.split("\n\n")[0]
+            refined = refine_dynamic_shapes_from_suggested_fixes(suggestions, shapes)
             if str(refined) == str(shapes):
                 raise
             shapes = refined

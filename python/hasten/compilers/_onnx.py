@@ -10,7 +10,7 @@ import torch
 
 from hasten.compilers import _export
 from hasten.compilers._request import CompileError, Request, reasons
-from hasten.flat import FlatProgram, as_tensor, flatten_outputs
+from hasten.flat import FlatProgram, UnsupportedModel, as_tensor, flatten_outputs
 
 # Protobuf ends at 2 GiB; above this the weights go into a file beside the model.
 EXTERNAL_DATA_BYTES = 1_500_000_000
@@ -18,6 +18,11 @@ EXTERNAL_DATA_BYTES = 1_500_000_000
 
 def export_dynamo(request: Request, flat: FlatProgram, names) -> Path:
     def run():
+        # The exporter would make pairs of floats of them, under the same name.
+        for leaf in (*flat.inputs, *flat.outputs):
+            if leaf.dtype.startswith("complex"):
+                raise UnsupportedModel(f"'{leaf.name}' is {leaf.dtype}, which no ONNX operator "
+                                       "takes")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = torch.onnx.export(flat.program, (), dynamo=True, input_names=names[0],

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -29,7 +30,7 @@ class Request:
     model: Path
     format: str
     graph: dict
-    samples: Path
+    samples: Path | None
     options: dict
     output_dir: Path
     steps: list = field(default_factory=list)  # What was tried, for the report.
@@ -62,10 +63,10 @@ class Request:
 
     def read_samples(self) -> list[list[torch.Tensor]]:
         """The recorded calls, inputs in the order of the graph."""
-        files = sorted(self.samples.glob("sample-*.npz"),
+        files = sorted(self.samples.glob("sample-*.npz") if self.samples else [],
                        key=lambda path: int(path.stem.split("-")[1]))
         if not files:
-            raise CompileError("invalid_argument", f"no sample-0.npz in {self.samples}")
+            raise CompileError("invalid_argument", "sample inputs are needed, none were recorded")
         return [self._read_sample(path) for path in files]
 
     def _read_sample(self, path: Path) -> list[torch.Tensor]:
@@ -87,8 +88,11 @@ def to_tensor(array: np.ndarray, dtype: str) -> torch.Tensor:
 
 
 def first_lines(error: BaseException, limit: int = 400) -> str:
-    """The sentence of an exception, without the pages that torch appends to it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """The sentence of an exception, without the pages that torch puts around it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
     text = " ".join(lines[:3]) or type(error).__name__
     return f"{type(error).__name__}: {text}"[:limit]
 
@@ -99,19 +103,23 @@ def reasons(steps: list) -> str:
 
 def main(compile_model: Callable[[Request], dict]) -> int:
     """Answers the request named on the command line; the exit code is 0 for every answer."""
-    raw = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    request = Request(Path(raw["model"]), raw["format"], raw.get("graph") or {},
-                      Path(raw["samples"]), raw.get("options") or {}, Path(raw["output_dir"]))
+    request = read_request(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     request.output_dir.mkdir(parents=True, exist_ok=True)
-    answer = _answer(compile_model, request)
+    result = answer(compile_model, request)
     # Renamed when complete: a reader never sees half an answer.
     partial = request.output_dir / "result.json.partial"
-    partial.write_text(json.dumps(answer, ensure_ascii=False, indent=1), encoding="utf-8")
+    partial.write_text(json.dumps(result, ensure_ascii=False, indent=1), encoding="utf-8")
     os.replace(partial, request.output_dir / "result.json")
     return 0
 
 
-def _answer(compile_model, request: Request) -> dict:
+def read_request(raw: dict) -> Request:
+    return Request(Path(raw["model"]), raw["format"], raw.get("graph") or {},
+                   Path(raw["samples"]) if raw.get("samples") else None,
+                   raw.get("options") or {}, Path(raw["output_dir"]))
+
+
+def answer(compile_model: Callable[[Request], dict], request: Request) -> dict:
     def failure(code: str, message: str, hint: str = "") -> dict:
         return {"ok": False, "code": code, "message": message, "hint": hint,
                 "facts": {"steps": request.steps}}

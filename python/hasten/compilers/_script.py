@@ -63,6 +63,10 @@ TENSOR_QUESTIONS = {
     "stride": lambda value, axis=None: list(value.stride()) if axis is None
     else value.stride(axis),
 }
+# What only traces hold: exporters and compilers know the operator behind it.
+TRACED_FUNCTIONS = {
+    "_convolution": lambda *inputs: torch.ops.aten.convolution.default(*inputs[:9]),
+}
 
 
 class ScriptGraph(torch.nn.Module):
@@ -199,6 +203,8 @@ def _run_node(node, kind: str, inputs: list):
         return PRIM_FUNCTIONS[name](*inputs)
     if space == "aten" and inputs and _is_tensor(inputs[0]) and name in TENSOR_QUESTIONS:
         return TENSOR_QUESTIONS[name](*inputs)
+    if space == "aten" and name in TRACED_FUNCTIONS:
+        return TRACED_FUNCTIONS[name](*inputs)
     on_container = bool(inputs) and isinstance(inputs[0], (list, dict, str))
     on_numbers = not any(map(_is_tensor, inputs))
     if space == "aten" and name in PYTHON_FUNCTIONS and \

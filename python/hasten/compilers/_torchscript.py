@@ -33,7 +33,10 @@ CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range",
 
 
 def to_script(flat: FlatProgram) -> torch.jit.ScriptModule:
-    tensors = torch.nn.Module()
+    class Program(torch.nn.Module):
+        """A class of its own: TorchScript gives modules of one class one forward()."""
+
+    tensors = Program()
     source = _Writer(flat, tensors).source()
     result = torch.jit.script(tensors.eval())
     result.define(source)

@@ -17,7 +17,7 @@ def load_script(request: Request) -> torch.jit.ScriptModule:
         raise CompileError("invalid_argument",
                            f"{request.model.name} is not a readable TorchScript file: "
                            f"{str(error).splitlines()[0]}") from error
-    if script.training:
+    if getattr(script, "training", False):  # A frozen one has no mode.
         raise CompileError("unsupported", "the model is in training mode",
                            "call model.eval() before saving it")
     return script
