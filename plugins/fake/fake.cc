@@ -229,6 +229,9 @@ class FakeBackend final : public hasten::PluginBackend {
         s.rank = std::to_string(m.inputs[0].axes.size());
       }
     } else {
+      if (!std::filesystem::exists(model.path)) {
+        throw PluginError(HASTEN_INVALID_ARGUMENT, std::string(model.path) + " does not exist");
+      }
       s.n_inputs = s.n_outputs = static_cast<size_t>(options.integer("arity"));
     }
     if (options.has("function")) s.function = options.text("function");

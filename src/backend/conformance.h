@@ -22,12 +22,12 @@ namespace hasten {
 
 struct ConformanceModel {
   std::filesystem::path path;
-  std::string format;                         // One that the plugin builds from.
-  Json graph = Json::object();                // GraphSpec; "{}" when unknown.
-  std::vector<std::vector<Tensor>> samples;   // Inputs, of batch size 1 and another at best.
-  std::vector<std::vector<Tensor>> expected;  // Outputs of the samples; empty: not compared.
-  Tolerance tolerance;                        // Against `expected`, and between memory layouts.
-  std::map<std::string, std::string> config;
+  std::string format;                           // One that the plugin builds from.
+  Json graph = Json::object();                  // GraphSpec; "{}" when unknown.
+  std::vector<std::vector<Tensor>> samples{};   // Inputs, of batch size 1 and another at best.
+  std::vector<std::vector<Tensor>> expected{};  // Outputs of the samples{}; empty: not compared.
+  Tolerance tolerance{};                        // Against `expected`, and between memory layouts.
+  std::map<std::string, std::string> config{};
 };
 
 struct ConformanceResult {

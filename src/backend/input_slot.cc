@@ -32,6 +32,11 @@ Range range_of(const Tensor& tensor) {
 
 }  // namespace
 
+bool overlap(const Tensor& a, const Tensor& b) {
+  const Range x = range_of(a), y = range_of(b);
+  return x.begin != x.end && y.begin != y.end && x.begin < y.end && y.begin < x.end;
+}
+
 Result<InputSlot> InputSlot::read(const SharedMemory& memory, const Json& tensors) {
   HASTEN_TRY(const uint64_t limit, memory.size());
   InputSlot slot;
@@ -69,8 +74,7 @@ std::vector<size_t> InputSlot::written() const {
 }
 
 bool InputSlot::overlaps(size_t input, const Tensor& tensor) const {
-  const Range a = range_of(bytes_[input].working), b = range_of(tensor);
-  return a.begin != a.end && b.begin != b.end && a.begin < b.end && b.begin < a.end;
+  return overlap(bytes_[input].working, tensor);
 }
 
 }  // namespace hasten

@@ -15,6 +15,9 @@
 
 namespace hasten {
 
+// Do they share memory?
+bool overlap(const Tensor& a, const Tensor& b);
+
 class InputSlot {
  public:
   // Of tensors in shared memory, as protocol.md describes them. Strides are kept.

@@ -17,7 +17,7 @@
 
 #include "backend/input_slot.h"
 #include "backend/library.h"
-#include "backend/self_test.h"
+#include "backend/plugin_checks.h"
 #include "backend/shared_memory.h"
 #include "backend/wire.h"
 #include "backend/worker.h"
@@ -225,8 +225,8 @@ class Server {
 
   Result<Json> self_test(const Json& request) {
     const auto slot = slots_.find(request["slot"].as_int());
-    if (!self_test_) self_test_.emplace(library_, threads_);
-    return self_test_->run(request, slot == slots_.end() ? nullptr : &slot->second);
+    if (!plugin_checks_) plugin_checks_.emplace(library_, threads_);
+    return plugin_checks_->run(request, slot == slots_.end() ? nullptr : &slot->second);
   }
 
   Json arity() const {
@@ -251,7 +251,7 @@ class Server {
   std::optional<Executable> executable_;
   std::map<int64_t, InputSlot> slots_;
   std::vector<int64_t> durations_;
-  std::optional<SelfTest> self_test_;
+  std::optional<PluginChecks> plugin_checks_;
 };
 
 std::atomic<bool> busy = false;

@@ -36,9 +36,9 @@ class RawExecutable {
   hasten_executable* raw_;
 };
 
-class SelfTest {
+class PluginChecks {
  public:
-  SelfTest(const BackendLibrary& library, int threads) : library_(library), threads_(threads) {}
+  PluginChecks(const BackendLibrary& library, int threads) : library_(library), threads_(threads) {}
 
   // {"check": NAME, "build": {"model","format","graph","config","work_dir"}, "tolerance": [abs,
   // rel]}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/self_test.h"
+#include "backend/plugin_checks.h"
 
 #include <dlfcn.h>
 
@@ -53,7 +53,7 @@ uint64_t resident_bytes() {
 
 }  // namespace
 
-Result<Json> SelfTest::run(const Json& request, InputSlot* slot) {
+Result<Json> PluginChecks::run(const Json& request, InputSlot* slot) {
   const std::string& check = request["check"].as_string();
   if (check == "table") return table();
   if (check == "foreign_abi") return foreign_abi(request);
@@ -62,13 +62,13 @@ Result<Json> SelfTest::run(const Json& request, InputSlot* slot) {
   if (check == "unknown_option") return unknown_option(request);
   if (check == "bad_values") return bad_values(request);
 
-  using Check = Outcome (SelfTest::*)(const Json&, InputSlot&);
+  using Check = Outcome (PluginChecks::*)(const Json&, InputSlot&);
   static const std::map<std::string, Check> with_inputs = {
-      {"outputs", &SelfTest::outputs},     {"repeat", &SelfTest::repeat},
-      {"save_load", &SelfTest::save_load}, {"wrong_arguments", &SelfTest::wrong_arguments},
-      {"layouts", &SelfTest::layouts},     {"empty", &SelfTest::empty},
-      {"outlives", &SelfTest::outlives},   {"concurrent", &SelfTest::concurrent},
-      {"memory", &SelfTest::memory}};
+      {"outputs", &PluginChecks::outputs},     {"repeat", &PluginChecks::repeat},
+      {"save_load", &PluginChecks::save_load}, {"wrong_arguments", &PluginChecks::wrong_arguments},
+      {"layouts", &PluginChecks::layouts},     {"empty", &PluginChecks::empty},
+      {"outlives", &PluginChecks::outlives},   {"concurrent", &PluginChecks::concurrent},
+      {"memory", &PluginChecks::memory}};
   const auto found = with_inputs.find(check);
   if (found == with_inputs.end() || !slot) {
     return Error{Code::kInvalidArgument, format("no check '{}', or no inputs for it", check)};
@@ -77,7 +77,7 @@ Result<Json> SelfTest::run(const Json& request, InputSlot* slot) {
   return (this->*found->second)(request, *slot);
 }
 
-Result<RawExecutable> SelfTest::fresh_build(const Json& build, const Json& config) const {
+Result<RawExecutable> PluginChecks::fresh_build(const Json& build, const Json& config) const {
   const std::string model = build["model"].as_string(), kind = build["format"].as_string();
   const std::string graph = build["graph"].is_object() ? build["graph"].dump() : "{}";
   const hasten_model m{sizeof(hasten_model), model.c_str(), kind.c_str(), graph.c_str()};
@@ -97,7 +97,7 @@ Result<RawExecutable> SelfTest::fresh_build(const Json& build, const Json& confi
                valid_utf8(error.text)};
 }
 
-Result<hasten_executable*> SelfTest::built(const Json& request) {
+Result<hasten_executable*> PluginChecks::built(const Json& request) {
   const std::string key = request["build"].dump();
   if (!executable_ || built_from_ != key) {
     executable_.reset();
@@ -108,8 +108,8 @@ Result<hasten_executable*> SelfTest::built(const Json& request) {
   return executable_->get();
 }
 
-Result<SelfTest::Answer> SelfTest::call(hasten_executable* raw,
-                                        std::span<const DLTensor> inputs) const {
+Result<PluginChecks::Answer> PluginChecks::call(hasten_executable* raw,
+                                                std::span<const DLTensor> inputs) const {
   size_t n_inputs = 0, n_outputs = 0;
   if (library_.api().arity(raw, &n_inputs, &n_outputs) != HASTEN_OK) {
     return Error{Code::kInternal, "arity failed"};
@@ -132,14 +132,15 @@ Result<SelfTest::Answer> SelfTest::call(hasten_executable* raw,
   return answer;
 }
 
-Result<std::vector<Tensor>> SelfTest::right_answer(hasten_executable* raw, InputSlot& slot) const {
+Result<std::vector<Tensor>> PluginChecks::right_answer(hasten_executable* raw,
+                                                       InputSlot& slot) const {
   slot.restore();
   HASTEN_TRY(Answer answer, call(raw, slot.views()));
   if (answer.code != HASTEN_OK) return Error{Code::kRunFailed, "run: " + answer.text};
   return std::move(answer.outputs);
 }
 
-Result<Json> SelfTest::table() {
+Result<Json> PluginChecks::table() {
   const std::string_view name = library_.name();
   const bool legal = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -151,7 +152,7 @@ Result<Json> SelfTest::table() {
   return passed(format("{} {}", name, library_.version()));
 }
 
-Result<Json> SelfTest::foreign_abi(const Json& request) {
+Result<Json> PluginChecks::foreign_abi(const Json& request) {
   void* handle = dlopen(request["library"].as_string().c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto entry =
       handle ? reinterpret_cast<hasten_backend_entry_fn>(dlsym(handle, HASTEN_BACKEND_ENTRY))
@@ -161,12 +162,12 @@ Result<Json> SelfTest::foreign_abi(const Json& request) {
   return passed();
 }
 
-Result<Json> SelfTest::destroy_null() {
+Result<Json> PluginChecks::destroy_null() {
   library_.api().destroy(nullptr);
   return passed();
 }
 
-Result<Json> SelfTest::utf8() {
+Result<Json> PluginChecks::utf8() {
   const hasten_backend_api& api = library_.api();
   const hasten_device device{sizeof(hasten_device), {kDLCPU, 0}, threads_};
   // A file that is not there makes every backend say something.
@@ -193,7 +194,7 @@ Result<Json> SelfTest::utf8() {
   return passed();
 }
 
-Result<Json> SelfTest::unknown_option(const Json& request) {
+Result<Json> PluginChecks::unknown_option(const Json& request) {
   const std::string name = "no-such-option";
   auto built = fresh_build(request["build"], Json::object({{name, "1"}}));
   if (built) return failed("it was accepted");
@@ -209,7 +210,7 @@ Result<Json> SelfTest::unknown_option(const Json& request) {
   return passed();
 }
 
-Result<Json> SelfTest::bad_values(const Json& request) {
+Result<Json> PluginChecks::bad_values(const Json& request) {
   HASTEN_TRY(const Json description, library_.describe());
   std::vector<std::string> tried;
   for (const Json& option : description["options"].items()) {
@@ -226,7 +227,7 @@ Result<Json> SelfTest::bad_values(const Json& request) {
   return tried.empty() ? skipped("it has no options") : passed(join(tried, ", "));
 }
 
-Result<Json> SelfTest::outputs(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::outputs(const Json& request, InputSlot& slot) {
   HASTEN_TRY(hasten_executable * raw, built(request));
   HASTEN_TRY(const std::vector<Tensor> outputs, right_answer(raw, slot));
   if (!slot.written().empty()) return failed("an input was written");
@@ -238,18 +239,21 @@ Result<Json> SelfTest::outputs(const Json& request, InputSlot& slot) {
   return passed(format("{} outputs", outputs.size()));
 }
 
-Result<Json> SelfTest::repeat(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::repeat(const Json& request, InputSlot& slot) {
   HASTEN_TRY(hasten_executable * raw, built(request));
   HASTEN_TRY(const std::vector<Tensor> first, right_answer(raw, slot));
   std::vector<Tensor> copies;
   for (const Tensor& output : first) copies.push_back(output.clone());
   HASTEN_TRY(const std::vector<Tensor> second, right_answer(raw, slot));
+  for (size_t i = 0; i < first.size(); ++i) {
+    if (overlap(first[i], second[i])) return failed("two results share their memory");
+  }
   if (!all_identical(first, copies)) return failed("the first result changed in the second call");
   if (!all_identical(first, second)) return failed("two calls give two answers");
   return passed();
 }
 
-Result<Json> SelfTest::save_load(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::save_load(const Json& request, InputSlot& slot) {
   const std::string dir = request["build"]["work_dir"].as_string() + "/saved";
   HASTEN_TRY_STATUS(make_folder(dir));
   HASTEN_TRY(hasten_executable * raw, built(request));
@@ -271,7 +275,7 @@ Result<Json> SelfTest::save_load(const Json& request, InputSlot& slot) {
   return all_identical(before, reloaded) ? passed() : failed("loaded, it computes something else");
 }
 
-Result<Json> SelfTest::wrong_arguments(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::wrong_arguments(const Json& request, InputSlot& slot) {
   HASTEN_TRY(hasten_executable * raw, built(request));
   const std::vector<DLTensor> good(slot.views().begin(), slot.views().end());
   const auto refused = [&](std::span<const DLTensor> inputs) -> Result<bool> {
@@ -303,7 +307,7 @@ Result<Json> SelfTest::wrong_arguments(const Json& request, InputSlot& slot) {
   return passed();
 }
 
-Result<Json> SelfTest::layouts(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::layouts(const Json& request, InputSlot& slot) {
   HASTEN_TRY(hasten_executable * raw, built(request));
   HASTEN_TRY(const std::vector<Tensor> expected, right_answer(raw, slot));
   const auto limits = request["tolerance"].items();
@@ -327,7 +331,7 @@ Result<Json> SelfTest::layouts(const Json& request, InputSlot& slot) {
   return passed();
 }
 
-Result<Json> SelfTest::empty(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::empty(const Json& request, InputSlot& slot) {
   HASTEN_TRY(hasten_executable * raw, built(request));
   std::vector<Relaid> emptied;
   std::vector<DLTensor> views;
@@ -339,7 +343,7 @@ Result<Json> SelfTest::empty(const Json& request, InputSlot& slot) {
   return passed(answer.code == HASTEN_OK ? "accepted" : "refused: " + answer.text);
 }
 
-Result<Json> SelfTest::outlives(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::outlives(const Json& request, InputSlot& slot) {
   HASTEN_TRY(hasten_executable * raw, built(request));
   HASTEN_TRY(const std::vector<Tensor> outputs, right_answer(raw, slot));
   std::vector<Tensor> copies;
@@ -348,7 +352,7 @@ Result<Json> SelfTest::outlives(const Json& request, InputSlot& slot) {
   return all_identical(outputs, copies) ? passed() : failed("the result changed with destroy()");
 }
 
-Result<Json> SelfTest::concurrent(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::concurrent(const Json& request, InputSlot& slot) {
   if (!library_.concurrent_run()) return skipped("the plugin does not claim it");
   constexpr int kCalls = 50;
   HASTEN_TRY(hasten_executable * raw, built(request));
@@ -365,7 +369,7 @@ Result<Json> SelfTest::concurrent(const Json& request, InputSlot& slot) {
   return right[0] && right[1] ? passed() : failed("two threads get other answers than one");
 }
 
-Result<Json> SelfTest::memory(const Json& request, InputSlot& slot) {
+Result<Json> PluginChecks::memory(const Json& request, InputSlot& slot) {
   constexpr int kWarmUp = 100, kCalls = 1000;
   // Arenas and caches settle in the warm-up; a leak of one small output shows above this.
   constexpr uint64_t kAllowed = 16u << 20;
