@@ -22,7 +22,18 @@ import hasten
 SOCKET, INPUTS, OUTPUTS = 3, 4, 5
 ALIGNMENT = 64
 MOST_CALLS = 1_000_000  # Of one turn: its reply stays within a message.
-OPTIONS = {"precision": ("native", "float64"), "threads": None}
+# What the host reads from plugins/eager/hasten_eager.json without starting a worker.
+DESCRIPTION = {
+    "title": "PyTorch, as exported and not optimised", "formats": ["pt2"], "inspects": ["pt2"],
+    "options": [
+        {"name": "precision", "type": "enum", "default": "native",
+         "choices": ["native", "float64"], "stage": "build",
+         "help": "float64: every floating-point number in double, for reference"},
+        {"name": "threads", "type": "int", "default": "0", "choices": [], "stage": "build",
+         "help": "threads of one operator; 0: what the process may use"},
+    ],
+}
+OPTIONS = {option["name"]: option for option in DESCRIPTION["options"]}
 
 
 class Failure(Exception):
@@ -63,13 +74,7 @@ class Server:
                               "message": f"a bug in the worker: {error!r}"}}
 
     def op_describe(self, _) -> dict:
-        return {"describe": {
-            "title": "PyTorch, as exported and not optimised", "formats": ["pt2"],
-            "inspects": ["pt2"],
-            "options": [{"name": name, "type": "enum" if choices else "int",
-                         "default": choices[0] if choices else "0",
-                         "choices": list(choices or []), "stage": "build", "help": ""}
-                        for name, choices in OPTIONS.items()]}}
+        return {"describe": DESCRIPTION}
 
     def op_probe(self, _) -> dict:
         try:
@@ -338,12 +343,12 @@ def open_program(path: str, model_format: str):
 
 def checked(config: dict) -> dict:
     """The options with their defaults; an unknown one is an error that lists the known."""
-    result = {"precision": "native", "threads": "0"}
+    result = {name: option["default"] for name, option in OPTIONS.items()}
     for key, value in config.items():
         if key not in OPTIONS:
             raise Failure("invalid_argument", f"eager: unknown option '{key}'; known options: "
                           f"{', '.join(OPTIONS)}")
-        choices = OPTIONS[key]
+        choices = OPTIONS[key]["choices"]
         if choices and value not in choices:
             raise Failure("invalid_argument", f"eager: option '{key}' wants one of "
                           f"{', '.join(choices)}, not '{value}'")
