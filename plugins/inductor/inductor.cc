@@ -55,7 +55,7 @@ class InductorExecutable : public PluginExecutable {
     with_torch(HASTEN_INVALID_ARGUMENT, path_ + " is no AOTInductor package that loads here", [&] {
       loader_ = std::make_unique<Loader>(path_);
       for (const auto& [name, tensor] : loader_->get_runner()->extract_constants_map(false)) {
-        if (tensor.numel() > 0) constants_.push_back(tensor);
+        if (tensor.has_storage() && tensor.numel() > 0) constants_.push_back(tensor);
       }
     });
   }

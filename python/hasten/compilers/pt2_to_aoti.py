@@ -7,6 +7,8 @@ the backend refuses everything else.
 """
 
 import os
+import re
+import shutil
 import sys
 from pathlib import Path
 from urllib.parse import quote
@@ -29,39 +31,70 @@ def compile_model(request: Request) -> dict:
     flat = _program.load_program(request)
     names = _program.names_for(flat, request)
     path = request.output_dir / "model.aoti.pt2"
+    settings = _settings(request)
     _prepare_environment(request.output_dir)
-    again = not flat.already_flat
-    if again:
-        flat = _program.export_again(flat, request)
     try:
-        _compile(request, flat, path)
-    except Exception:
-        if again:
-            raise
-        flat = _program.export_again(flat, request)
-        _compile(request, flat, path)
+        flat = _compile_some_way(request, settings, flat, path)
+    finally:
+        _clean_up(request.output_dir)
     _write_inputs(Path(f"{path}.inputs"), flat, names)
     facts = _program.with_names(_export.program_facts(flat.program, request.graph), names)
     return {"path": path, "facts": {**facts, "sidecar": f"{path.name}.inputs"}}
 
 
-def _prepare_environment(output_dir: Path) -> None:
-    # One compiler process at a time: several builds share the machine.
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
-    cache = os.environ.get("HASTEN_COMPILE_CACHE") or str(output_dir / "cache")
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
-    os.environ["TMPDIR"] = str(output_dir)
+def _compile_some_way(request: Request, settings: dict, flat: FlatProgram, path: Path):
+    """As it is, else exported again with example sizes. Returns what was compiled."""
+    if flat.already_flat:
+        try:
+            _compile(request, settings, flat, path)
+            return flat
+        except Exception:  # The reason is in request.steps; the next way may work.
+            pass
+    flat = _program.export_again(flat, request)
+    _compile(request, settings, flat, path)
+    return flat
 
 
-def _compile(request: Request, flat: FlatProgram, path: Path) -> None:
-    import torch._inductor
-    import torch._inductor.config as config
-
-    settings = {
+def _settings(request: Request) -> dict:
+    return {
         "freezing": request.flag("freezing"), "max_autotune": request.flag("max_autotune"),
         # Made for every new cache, the precompiled headers cost 20 s and save 3.
         "aot_inductor.precompile_headers": False,
     }
+
+
+def _clean_up(output_dir: Path) -> None:
+    shutil.rmtree(output_dir / "cache", ignore_errors=True)
+    (output_dir / "cache-torch").unlink(missing_ok=True)
+
+
+def _prepare_environment(output_dir: Path) -> None:
+    # One compiler process at a time: several builds share the machine.
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    # Inductor quotes no path on the compiler's command line. The working folder has a name
+    # without special characters under /proc, whatever it is called.
+    os.chdir(output_dir)
+    here = str(output_dir) if _is_plain(str(output_dir)) else f"/proc/{os.getpid()}/cwd"
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = \
+        os.environ.get("HASTEN_COMPILE_CACHE") or os.path.join(here, "cache")
+    os.environ["TMPDIR"] = here
+    torch_folder = os.path.dirname(torch.__file__)
+    if not _is_plain(torch_folder):
+        from torch._inductor import cpp_builder
+        from torch.utils import cpp_extension
+        os.symlink(torch_folder, output_dir / "cache-torch")
+        alias = f"/proc/{os.getpid()}/cwd/cache-torch"
+        cpp_builder._TORCH_PATH = cpp_extension._TORCH_PATH = alias
+        cpp_extension.TORCH_LIB_PATH = f"{alias}/lib"
+
+
+def _is_plain(path: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9_./+-]+", path) is not None
+
+
+def _compile(request: Request, settings: dict, flat: FlatProgram, path: Path) -> None:
+    import torch._inductor
+    import torch._inductor.config as config
 
     def run(trust_cpu: bool):
         # Else Inductor compiles and loads test programs to see what the CPU can do, for 15 s.
