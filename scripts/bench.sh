@@ -3,6 +3,7 @@
 # bench.sh [NAME...]: the figures of BENCHMARKS.md, into bench-out/.
 #
 #   compile    what the public headers and the files of the core cost to compile
+#   figures    whole commands: start-up, first output, the harness, the choice (bench/figures.py)
 #   NAME       the program bench_NAME of bench/
 # Without a name: all.
 set -euo pipefail
@@ -16,7 +17,7 @@ cmake --build build >&2
 mkdir -p bench-out
 
 if (($# == 0)); then
-  set -- compile
+  set -- compile figures
   for source in bench/*_bench.cc; do
     [[ -e $source ]] || continue
     name=${source##*/}
@@ -27,7 +28,11 @@ for name in "$@"; do
   printf '[bench] %s\n' "$name" >&2
   if [[ $name == compile ]]; then
     .venv/bin/python tools/check_compile_time.py --core build | tee bench-out/compile.txt
+  elif [[ $name == figures ]]; then
+    .venv/bin/python bench/figures.py | tee bench-out/figures.txt
   else
-    "build/bench/bench_$name" --benchmark_out="bench-out/$name.json" --benchmark_out_format=json
+    "build/bench/bench_$name" --benchmark_enable_random_interleaving=true \
+      --benchmark_repetitions=15 --benchmark_report_aggregates_only=true \
+      --benchmark_out="bench-out/$name.json" --benchmark_out_format=json
   fi
 done
