@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TorchScript by libtorch. The one translation unit of this plugin that sees torch, whose
-// headers cost ten seconds a file.
+// TorchScript by libtorch. No other file of this plugin sees torch: its headers cost ten seconds.
 
 // Before torch, which declares a std::quoted that plugin.hpp would find.
 #include <hasten/plugin.hpp>
@@ -22,7 +21,6 @@
 #include <hasten/plugin_denormals.hpp>
 #include <hasten/plugin_torch.hpp>
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,11 +43,10 @@ Module read_module(const std::string& path) {
                     [&] { return torch::jit::load(path, at::kCPU); });
 }
 
-bool is_tensor(const c10::Argument& argument) {
-  const c10::TypePtr& type = argument.type();
+bool is_tensor(const c10::TypePtr& type) {
   if (type->kind() == TypeKind::TensorType) return true;
   const auto optional = type->cast<c10::OptionalType>();
-  return optional && optional->getElementType()->kind() == TypeKind::TensorType;
+  return optional && is_tensor(optional->getElementType());
 }
 
 // The tensors among the arguments of forward(), by position. What is no tensor keeps its default.
@@ -57,7 +54,7 @@ std::vector<size_t> tensor_arguments(const c10::FunctionSchema& schema) {
   std::vector<size_t> found;
   for (size_t i = 1; i < schema.arguments().size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
-    if (is_tensor(argument)) {
+    if (is_tensor(argument.type())) {
       found.push_back(i);
     } else if (!argument.default_value()) {
       throw PluginError(HASTEN_UNSUPPORTED, "input '" + argument.name() + "' is of type " +
@@ -131,8 +128,6 @@ class Flattener {
   }
 };
 
-// --- double precision -------------------------------------------------------------------
-
 bool narrow(at::ScalarType type) {
   return type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
 }
@@ -175,8 +170,6 @@ void widen_module(Module& module) {
   torch::jit::Inline(*graph);
   widen_block(graph->block());
 }
-
-// --- build and run ----------------------------------------------------------------------
 
 class TorchScriptExecutable : public PluginExecutable {
  public:
@@ -271,6 +264,11 @@ class TorchScriptExecutable : public PluginExecutable {
       return;
     }
     for (const GraphInput& input : graph_) {
+      const TorchType* type = torch_type(std::string_view(input.dtype));
+      if (!type) throw PluginError(HASTEN_UNSUPPORTED, "torch has no dtype " + input.dtype);
+      ports_.push_back({.name = input.name,
+                        .dtype = type->dlpack,
+                        .shape = std::vector<int64_t>(input.smallest.size(), -1)});
       for (const size_t position : tensors) {
         if (schema.arguments()[position].name() == input.name) positions_.push_back(position);
       }
@@ -300,9 +298,8 @@ class TorchScriptExecutable : public PluginExecutable {
     with_torch(HASTEN_UNSUPPORTED, "a trial call to count the outputs", [&] {
       std::vector<at::Tensor> zeros;
       for (const GraphInput& input : graph_) {
-        const TorchType* type = torch_type(input.dtype);
         zeros.push_back(
-            prepared(at::zeros(input.smallest, type ? type->scalar : at::ScalarType::Float)));
+            prepared(at::zeros(input.smallest, torch_type(std::string_view(input.dtype))->scalar)));
       }
       Flattener results;
       results.add(call(module.deepcopy().get_method("forward"), zeros));
@@ -312,24 +309,10 @@ class TorchScriptExecutable : public PluginExecutable {
   }
 
   void check(std::span<const DLTensor> inputs, size_t n_outputs) const {
-    if (inputs.size() != positions_.size() || n_outputs != n_outputs_) {
-      throw PluginError(HASTEN_INVALID_ARGUMENT,
-                        "takes " + std::to_string(positions_.size()) + " inputs and gives " +
-                            std::to_string(n_outputs_) + " outputs, not " +
-                            std::to_string(inputs.size()) + " and " + std::to_string(n_outputs));
-    }
-    for (size_t i = 0; i < graph_.size(); ++i) {
-      const TorchType* given = torch_type(inputs[i].dtype);
-      const std::string_view name = given ? given->name : "a foreign dtype";
-      if (name == graph_[i].dtype &&
-          static_cast<size_t>(inputs[i].ndim) == graph_[i].smallest.size()) {
-        continue;
-      }
-      throw PluginError(HASTEN_INVALID_ARGUMENT,
-                        "input '" + graph_[i].name + "' is " + graph_[i].dtype + " with " +
-                            std::to_string(graph_[i].smallest.size()) + " axes, not " +
-                            std::string(name) + " with " + std::to_string(inputs[i].ndim));
-    }
+    if (!ports_.empty()) return check_inputs(ports_, inputs, n_outputs_, n_outputs);
+    if (inputs.size() == positions_.size() && n_outputs == n_outputs_) return;
+    throw PluginError(HASTEN_INVALID_ARGUMENT, "takes " + std::to_string(positions_.size()) +
+                                                   " inputs, not " + std::to_string(inputs.size()));
   }
 
   at::Tensor prepared(at::Tensor tensor) const {
@@ -353,13 +336,12 @@ class TorchScriptExecutable : public PluginExecutable {
   int threads_;
   bool eager_, double_, channels_last_, denormals_as_zero_;
   std::optional<torch::jit::Method> method_;
+  std::vector<PortSpec> ports_;    // Of the graph; any size of every axis.
   std::vector<IValue> defaults_;   // Per argument of forward(), self first.
   std::vector<size_t> positions_;  // Of the inputs among the arguments.
   size_t n_outputs_ = 0;
   std::string keys_;
 };
-
-// --- the backend ------------------------------------------------------------------------
 
 class TorchScriptBackend : public PluginBackend {
  public:

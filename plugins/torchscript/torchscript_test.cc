@@ -163,10 +163,10 @@ TEST_CASE("run: another count, dtype or rank than the graph's names the input") 
   CHECK(built.run({x.view()}, none).code == HASTEN_INVALID_ARGUMENT);
   const Answer dtype = built.run({x.view(), whole.view()}, none);
   CHECK(dtype.code == HASTEN_INVALID_ARGUMENT);
-  CHECK(dtype.says("input 'y' is float32 with 1 axes, not int64 with 1"));
+  CHECK(dtype.says("input 'y' is float32[?], not int64[2]"));
   const Answer rank = built.run({matrix.view(), x.view()}, none);
   CHECK(rank.code == HASTEN_INVALID_ARGUMENT);
-  CHECK(rank.says("input 'x' is float32 with 1 axes, not float32 with 2"));
+  CHECK(rank.says("input 'x' is float32[?], not float32[1,2]"));
 }
 
 TEST_CASE("run: what torch throws is one sentence") {

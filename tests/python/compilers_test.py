@@ -54,8 +54,6 @@ def made(module, request):
     return result["path"], result["facts"]
 
 
-# --- sizes ---------------------------------------------------------------------------------
-
 def test_examples_have_sizes_of_at_least_two_and_distinct_per_symbol():
     axes = [{"kind": "batch", "min": 1, "max": 1, "multiplier": 2, "symbol": "B"},
             {"kind": "dynamic", "min": 1, "max": 2, "multiplier": 1, "symbol": "T"},
@@ -162,8 +160,6 @@ def test_a_length_that_python_computes_is_kept_or_reported_as_static(tmp_path):
         close(run_pt2(result["path"], x), [BakedLength()(x)])
 
 
-# --- control flow -------------------------------------------------------------------------
-
 class ByValue(nn.Module):
     def forward(self, x):
         if float(x.sum()) > 0:
@@ -205,8 +201,6 @@ def test_a_branch_and_a_loop_that_depend_on_shapes_are_resolved(tmp_path):
     x = torch.randn(6, 3)
     close(run_pt2(pt2, x), [ByShape()(x)])
 
-
-# --- structure ----------------------------------------------------------------------------
 
 class Structured(nn.Module):
     def forward(self, options, unused, pair):
@@ -271,8 +265,6 @@ def test_arguments_with_defaults_may_be_left_out(tmp_path):
         close(run_pt2(pt2, *sample.values()), [expected])
 
 
-# --- dtypes -------------------------------------------------------------------------------
-
 class Bytes(nn.Module):
     def forward(self, x, n):
         return (x + x).to(torch.int16), -x < 4, (x > 1) & (n > 1), x.min(), x.argmin(), n.cumsum(0)
@@ -326,8 +318,6 @@ def test_complex_numbers_stay_complex_or_are_refused_by_both_exporters(tmp_path)
         assert "dynamo" in result["message"] and "TorchScript" in result["message"]
 
 
-# --- exported programs to TorchScript -----------------------------------------------------
-
 class Shapes(nn.Module):
     def forward(self, x):
         b, t = x.shape
@@ -347,8 +337,6 @@ def test_sizes_stay_variables_in_the_written_source(tmp_path):
         x = torch.randn(b, t)
         close(run_script(script, x), list(Shapes()(x)))
 
-
-# --- failures -----------------------------------------------------------------------------
 
 def test_training_mode_is_refused_with_the_remedy(tmp_path):
     path = tmp_path / "model.pt"
@@ -375,8 +363,6 @@ def test_samples_are_asked_for(tmp_path):
         "output_dir": str(tmp_path / "out")}
     assert answer(torchscript_to_pt2, request)["code"] == "invalid_argument"
 
-
-# --- as a child ---------------------------------------------------------------------------
 
 def test_the_child_works_in_a_folder_with_a_difficult_name(tmp_path):
     folder = tmp_path / "a b" / "c'd $x" / "模型-é"
