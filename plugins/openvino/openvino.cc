@@ -355,7 +355,7 @@ class OpenVinoBackend : public PluginBackend {
     const std::vector<std::string> abilities = capabilities();
     for (const auto& [ability, precision] : {std::pair("BF16", "bf16"), std::pair("FP16", "f16")}) {
       if (std::find(abilities.begin(), abilities.end(), ability) != abilities.end()) {
-        out.push_back({"extra", {{"precision", precision}}});
+        out.push_back({"lossy", {{"precision", precision}}});
       }
     }
     out.push_back({"extra", {{"pinning", "false"}}});

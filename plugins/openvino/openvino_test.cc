@@ -143,6 +143,7 @@ TEST_CASE("candidates: no baseline, no oracle; lower precision only when asked f
   CHECK_FALSE(answer.says("baseline"));
   CHECK_FALSE(answer.says("oracle"));
   CHECK_FALSE(answer.says(R"({"role":"default","config":{"precision")"));
+  CHECK_FALSE(answer.says(R"({"role":"extra","config":{"precision")"));  // Those are "lossy".
   CHECK_FALSE(plugin().candidates("pt2", 1).says(R"("threads":"1")"));
 }
 
