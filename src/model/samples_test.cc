@@ -113,7 +113,8 @@ TEST_CASE("match_inputs: an input of a foreign dtype is unsupported") {
 TEST_CASE("Signature: goes through JSON; unknown sizes may be null, empty or negative") {
   const auto json = Json::parse(
       R"({"inputs":[{"name":"x","dtype":"float32","shape":[1,"T",null,-1,""]},
-                    {"name":"s","dtype":"string","optional":true},{"name":"u"}],"outputs":[]})");
+                    {"name":"s","dtype":"string","optional":true},{"name":"u"},
+                    {"name":"plugins","foreign_dtype":"float8"}],"outputs":[]})");
   REQUIRE(json);
   const auto signature = Signature::from_json(*json);
   REQUIRE(signature);
@@ -123,6 +124,7 @@ TEST_CASE("Signature: goes through JSON; unknown sizes may be null, empty or neg
   CHECK(signature->inputs[1].foreign_dtype == "string");
   CHECK(signature->inputs[1].optional);
   CHECK_FALSE(signature->inputs[2].shape);
+  CHECK(signature->inputs[3].foreign_dtype == "float8");
   const auto again = Signature::from_json(signature->to_json());
   REQUIRE(again);
   CHECK(again->to_json() == signature->to_json());

@@ -37,6 +37,8 @@ Result<ValueInfo> value_from_json(const Json& json) {
   if (const std::string& dtype = json["dtype"].as_string(); !dtype.empty()) {
     value.dtype = dtype_from_string(dtype);
     if (!value.dtype) value.foreign_dtype = dtype;
+  } else {
+    value.foreign_dtype = json["foreign_dtype"].as_string();  // As plugins write it.
   }
   value.optional = json["optional"].as_bool();
   if (!json["shape"].is_array()) return value;

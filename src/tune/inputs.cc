@@ -74,6 +74,11 @@ Result<std::vector<InputSpec>> specs_of(const Signature& signature) {
   std::vector<InputSpec> specs;
   for (const ValueInfo& input : signature.inputs) {
     if (input.optional) continue;
+    if (!input.foreign_dtype.empty()) {
+      return Error{Code::kUnsupported, format("the model takes '{}' as {}, a dtype that hasten has "
+                                              "no name for",
+                                              input.name, input.foreign_dtype)};
+    }
     if (!input.dtype || !input.shape) {
       return Error{Code::kInvalidArgument,
                    format("the model does not say what its input '{}' looks like", input.name),
