@@ -80,8 +80,11 @@ std::vector<size_t> ranked_without(const Field& field, std::optional<size_t> cho
 }
 
 std::string times(const Interval& speedup) {
-  return format("{:.3g} times as fast as the original ({:.3g} … {:.3g})", speedup.estimate,
-                speedup.low, speedup.high);
+  const std::string text = format("{:.3g} times as fast as the original", speedup.estimate);
+  // Too few rounds give an interval without an end.
+  return std::isfinite(speedup.high)
+             ? text + format(" ({:.3g} … {:.3g})", speedup.low, speedup.high)
+             : text;
 }
 
 Choice chosen(const Field& field, const Standing& standing, std::string_view rule) {

@@ -283,6 +283,14 @@ TEST_CASE("Baseline: one that could not be measured opens the gate") {
   }
 }
 
+TEST_CASE("MaxThroughput: a speed-up without an interval is told without one") {
+  std::vector<Trial> trials = {test_speed("a", 50, 100, kCannotTell)};
+  trials[0].points[0].speedup = Interval{.estimate = 0.5, .low = 0, .high = INFINITY};
+  const auto choice = choose(with(StrategyName::kMaxThroughput), trials, original());
+  REQUIRE(choice);
+  CHECK(says(choice->why, "a, is 0.5 times as fast as the original at batch size 1"));
+}
+
 TEST_CASE("Measurements: none, NaN and infinity never win and never stand in the way") {
   Trial unmeasured = test_speed("a", 900, 100, kFaster);
   unmeasured.points.clear();
