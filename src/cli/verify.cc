@@ -8,6 +8,7 @@
 #include "check/check.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "model/model.h"
 #include "store/artifact.h"
 
 namespace hasten {
@@ -35,7 +36,14 @@ Result<CheckRecord> replay(const Session& session, ProofSample& proof) {
 
 int run_verify(const VerifyCommand& command) {
   Result<ArtifactFile> artifact = ArtifactFile::open(command.artifact);
-  if (!artifact) return fail(artifact.error());
+  if (!artifact) {
+    const Result<Model> model = open_model(command.artifact);
+    if (!model || model->format == "hasten") return fail(artifact.error());
+    return fail(
+        {Code::kInvalidArgument,
+         format("{} is a model ({}), not an artifact", command.artifact.string(), model->format),
+         "hasten tune makes an artifact of it"});
+  }
   if (Status whole = artifact->verify_hashes(); !whole) return fail(whole.error());
   Result<std::vector<ProofSample>> proofs = artifact->proofs();
   if (!proofs) return fail(proofs.error());
