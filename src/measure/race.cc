@@ -18,14 +18,15 @@ constexpr size_t kRoundsBeforeDropping = 2;
 // few points only, each this many times later than the one before, and the looks share
 // (Bonferroni) the part of the allowance for error that stopping early may cost. The
 // verdict at the end costs all of it once more: two equal arms of whom the race can tell
-// nothing are told apart in about 1.25 times the races that `confidence` allows.
+// nothing are told apart in about 1.2 times the races that `confidence` allows.
 constexpr double kLookSpacing = 1.5;
 constexpr double kShareOfLooks = 0.5;
 
 std::vector<size_t> looks(const RaceOptions& options) {
   std::vector<size_t> rounds;
-  // Below two rounds there is no interval.
-  for (size_t at = std::max<size_t>(options.min_rounds, 2); at < options.max_rounds;
+  // With fewer rounds there is no interval.
+  for (size_t at = std::max(options.min_rounds, samples_for_centre(options.confidence));
+       at < options.max_rounds;
        at = std::max(at + 1, static_cast<size_t>(static_cast<double>(at) * kLookSpacing))) {
     rounds.push_back(at);
   }
@@ -147,8 +148,10 @@ class Race {
   }
 
   bool converged() const {
+    // Nobody to compare with: the rounds are for the figures of the one.
+    if (live_arms().size() == 1) return result_.rounds >= options_.min_rounds;
     // The last round ends the race anyway: no repeated look that would have to be paid for.
-    const bool last = result_.rounds >= options_.max_rounds && result_.rounds >= 2;
+    const bool last = result_.rounds >= options_.max_rounds;
     if (!last && std::find(looks_.begin(), looks_.end(), result_.rounds) == looks_.end()) {
       return false;
     }

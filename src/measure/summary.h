@@ -25,7 +25,7 @@ std::optional<double> minimum_ms(const ArmSamples& arm);
 size_t call_count(const ArmSamples& arm);
 
 // How many times faster `arm` is: baseline's time / arm's time, round by round over the
-// rounds that both took part in. One such round: an infinite interval.
+// rounds that both took part in. Fewer than samples_for_centre() of them: 0 to infinity.
 std::optional<Estimate> paired_speedup(const ArmSamples& arm, const ArmSamples& baseline,
                                        double confidence);
 

@@ -2,10 +2,9 @@
 #include "stats/stats.h"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 namespace hasten {
@@ -34,6 +33,59 @@ size_t lower_rank(size_t n, double tail) {
     (half_binomial_cdf(middle - 1, n) <= tail ? low : high) = middle;
   }
   return low;
+}
+
+// Up to here the null distribution of the signed-rank statistic is worked out. The normal
+// approximation has heavier tails: beyond, the interval is wider by some thousandths.
+constexpr size_t kExactUpTo = 50;
+
+// The largest rank k, from 1, such that the signed-rank statistic of n samples is below k with
+// probability at most `tail`, were their centre 0. 0: there is none.
+size_t signed_rank(size_t n, double tail) {
+  const size_t most = n * (n + 1) / 2;
+  if (n > kExactUpTo) {
+    const auto count = static_cast<double>(n);
+    const double mean = static_cast<double>(most) / 2;
+    const double deviation = std::sqrt(count * (count + 1) * (2 * count + 1) / 24);
+    const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), tail));
+    return static_cast<size_t>(std::max(0.0, std::floor(mean - z * deviation + 0.5)));
+  }
+  // The statistic sums those of the ranks 1 ... n whose samples are above 0; each is with
+  // probability 1/2. probability[t]: of the sum t, of the ranks so far.
+  std::vector<double> probability(most + 1);
+  probability[0] = 1;
+  for (size_t rank = 1; rank <= n; ++rank) {
+    for (size_t t = rank * (rank + 1) / 2; t >= rank; --t) {
+      probability[t] = (probability[t] + probability[t - rank]) / 2;
+    }
+    for (size_t t = 0; t < rank; ++t) probability[t] /= 2;
+  }
+  double below = 0;
+  size_t k = 0;
+  while (k < most && (below += probability[k]) <= tail) ++k;
+  return k;
+}
+
+// How many Walsh averages of ascending samples are at most `limit`.
+size_t walsh_averages_up_to(std::span<const double> sorted, double limit) {
+  size_t count = 0;
+  size_t end = sorted.size();  // Of those whose mean with sorted[i] is at most the limit.
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    while (end > i && (sorted[i] + sorted[end - 1]) / 2 > limit) --end;
+    if (end <= i) break;
+    count += end - i;
+  }
+  return count;
+}
+
+// The Walsh average of this rank, from 1, by bisection: there are too many to keep them all.
+double walsh_average(std::span<const double> sorted, size_t rank) {
+  double low = std::nextafter(sorted.front(), -HUGE_VAL), high = sorted.back();
+  while (true) {  // Fewer than `rank` are at most low, at least `rank` are at most high.
+    const double middle = low / 2 + high / 2;
+    if (middle <= low || middle >= high) return high;
+    (walsh_averages_up_to(sorted, middle) < rank ? low : high) = middle;
+  }
 }
 
 }  // namespace
@@ -69,22 +121,25 @@ Estimate median_interval(std::span<const double> samples, double confidence) {
   return {median(values), values[rank - 1], values[values.size() - rank]};
 }
 
-Estimate mean_interval(std::span<const double> samples, double confidence) {
-  require(!samples.empty(), "mean_interval: no samples");
+Estimate centre_interval(std::span<const double> samples, double confidence) {
+  require(!samples.empty(), "centre_interval: no samples");
   require_confidence(confidence);
-  const auto n = static_cast<double>(samples.size());
-  double sum = 0;
-  for (const double x : samples) sum += x;
-  const double mean = sum / n;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (samples.size() == 1) return {mean, -kInfinity, kInfinity};
-  double squares = 0;  // Around the mean: the sum of squares less the square cancels badly.
-  for (const double x : samples) squares += (x - mean) * (x - mean);
-  const boost::math::students_t distribution(n - 1);
-  const double t =
-      boost::math::quantile(boost::math::complement(distribution, (1 - confidence) / 2));
-  const double half = t * std::sqrt(squares / (n - 1) / n);
-  return {mean, mean - half, mean + half};
+  std::vector<double> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end());
+  const size_t averages = sorted.size() * (sorted.size() + 1) / 2;
+  const double lower = walsh_average(sorted, (averages + 1) / 2);
+  const double value =
+      averages % 2 == 1 ? lower : lower / 2 + walsh_average(sorted, averages / 2 + 1) / 2;
+  const size_t rank = signed_rank(sorted.size(), (1 - confidence) / 2);
+  if (rank == 0) return {value, -HUGE_VAL, HUGE_VAL};
+  return {value, walsh_average(sorted, rank), walsh_average(sorted, averages + 1 - rank)};
+}
+
+size_t samples_for_centre(double confidence) {
+  require_confidence(confidence);
+  size_t n = 1;
+  while (signed_rank(n, (1 - confidence) / 2) == 0) ++n;
+  return n;
 }
 
 Estimate paired_ratio(std::span<const double> a, std::span<const double> b, double confidence) {
@@ -94,7 +149,7 @@ Estimate paired_ratio(std::span<const double> a, std::span<const double> b, doub
     require(a[i] > 0 && b[i] > 0, "paired_ratio: a sample is not above zero");
     logs[i] = std::log(a[i] / b[i]);
   }
-  const Estimate e = mean_interval(logs, confidence);
+  const Estimate e = centre_interval(logs, confidence);
   return {std::exp(e.value), std::exp(e.low), std::exp(e.high)};
 }
 
