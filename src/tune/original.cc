@@ -14,11 +14,16 @@ namespace {
 
 constexpr size_t kSlot = 0, kOtherSlot = 1;
 
+Result<CallResult> call(Worker& worker, std::span<const Tensor> inputs,
+                        const TuneOptions& options) {
+  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, inputs, options.run_timeout));
+  return worker.run(kSlot, options.run_timeout);
+}
+
 Result<std::vector<Tensor>> answer(Worker& worker, std::span<const Tensor> inputs,
                                    const TuneOptions& options) {
-  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, inputs, options.run_timeout));
-  HASTEN_TRY(CallResult call, worker.run(kSlot, options.run_timeout));
-  return std::move(call.outputs);
+  HASTEN_TRY(CallResult called, call(worker, inputs, options));
+  return std::move(called.outputs);
 }
 
 Result<Worker> start_and_build(Workshop& shop, const Model& model, const Scouted& backend,
@@ -94,13 +99,18 @@ std::vector<Tensor> clones(std::span<const Tensor> tensors) {
 Status run_samples(Workshop& shop, Original& original) {
   for (size_t i = 0; i < original.samples.size(); ++i) {
     const Sample& sample = original.samples[i];
-    Result<std::vector<Tensor>> outputs = answer(*original.worker, sample.inputs, shop.options);
-    if (!outputs) {
-      return std::move(outputs).error().within(
+    Result<CallResult> called = call(*original.worker, sample.inputs, shop.options);
+    if (!called) {
+      return std::move(called).error().within(
           format("the original model cannot answer sample {} ({})", i, sample.origin));
     }
+    if (i == 0) {
+      original.trial.first_call_ms =
+          std::chrono::duration<double, std::milli>(called->duration).count();
+    }
     original.cases.push_back(case_of(format("sample {} ({})", i, sample.origin),
-                                     clones(sample.inputs), std::move(*outputs), original.graph));
+                                     clones(sample.inputs), std::move(called->outputs),
+                                     original.graph));
   }
   return {};
 }
