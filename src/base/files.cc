@@ -105,6 +105,29 @@ Error file_error(std::string_view doing, const fs::path& path, int error_number)
       remedy(error_number)};
 }
 
+Status check_is_file(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_type type = fs::status(path, ignored).type();
+  if (type == fs::file_type::not_found) {
+    return Error{Code::kInvalidArgument, path.string() + ": does not exist"};
+  }
+  if (type == fs::file_type::directory) {
+    return Error{Code::kInvalidArgument, path.string() + ": is a folder, not a file"};
+  }
+  return {};  // Whether it can be read shows when it is.
+}
+
+Status check_has_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    return Error{Code::kInvalidArgument, path.string() + ": is a folder", "name a file in it"};
+  }
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (fs::is_directory(folder, ignored)) return {};
+  return Error{Code::kInvalidArgument,
+               format("{}: there is no folder {}", path.string(), folder.string())};
+}
+
 Result<std::string> read_file(const fs::path& path) {
   return read_up_to(path, std::numeric_limits<size_t>::max());
 }

@@ -16,6 +16,10 @@ namespace hasten {
 // "writing '/a/b': No space left on device", with the remedy where there is one. kIo.
 Error file_error(std::string_view doing, const std::filesystem::path& path, int error_number);
 
+// Is there a file of this name? kInvalidArgument otherwise: for a name that a user gave.
+Status check_is_file(const std::filesystem::path& path);
+// Is there a folder for it to be written into? kInvalidArgument otherwise, too.
+Status check_has_folder(const std::filesystem::path& path);
 Result<std::string> read_file(const std::filesystem::path& path);
 // At most `limit` bytes from the start.
 Result<std::string> read_prefix(const std::filesystem::path& path, size_t limit);

@@ -71,6 +71,21 @@ TEST_CASE("read_file: errors name the path and the reason") {
   CHECK(folder.error().message == "reading '/': Is a directory");
 }
 
+TEST_CASE("check_is_file, check_has_folder: a name that leads nowhere is the caller's mistake") {
+  const TemporaryFolder folder = folder_for("files");
+  std::ofstream(folder.path() / "f") << "x";
+  CHECK(check_is_file(folder.path() / "f"));
+  CHECK(check_is_file(folder.path() / "g").error().code == Code::kInvalidArgument);
+  CHECK(check_is_file(folder.path()).error().code == Code::kInvalidArgument);
+  CHECK(check_has_folder(folder.path() / "g"));
+  CHECK(check_has_folder("g"));
+  CHECK(check_has_folder(folder.path()).error().code == Code::kInvalidArgument);
+  const Status nowhere = check_has_folder(folder.path() / "no" / "g");
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().code == Code::kInvalidArgument);
+  CHECK(nowhere.error().message.find("/no") != std::string::npos);
+}
+
 TEST_CASE("write_file_atomically: replaces the content and leaves nothing else behind") {
   const TemporaryFolder folder = folder_for("files");
   const fs::path file = folder.path() / "it's $a 模型";

@@ -2,6 +2,7 @@
 // The command line. The only file that knows CLI11; what the commands do is theirs.
 #include <CLI/CLI.hpp>
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,14 +19,15 @@ namespace {
 
 using std::string;
 
-// CLI11 wants a validator to return the message, or nothing.
+// CLI11 wants a validator to return the message, or nothing. Validators without a name of
+// their own keep the help short: what is expected is the option's type name.
 CLI::Validator duration_validator() {
   return CLI::Validator(
       [](string& text) {
         return parse_duration(text) ? string()
                                     : format("'{}' is no duration; write 50ms, 2s, 10m", text);
       },
-      "DURATION");
+      "");
 }
 
 CLI::Validator size_validator() {
@@ -33,7 +35,25 @@ CLI::Validator size_validator() {
       [](string& text) {
         return parse_size(text) ? string() : format("'{}' is no size; write 512MB, 2GB", text);
       },
-      "SIZE");
+      "");
+}
+
+// `wanted`: "a whole number above 0".
+template <class T>
+CLI::Validator number_validator(T least, const string& wanted) {
+  return CLI::Validator(
+      [least, wanted](string& text) {
+        T value{};
+        const bool is_number = CLI::detail::lexical_cast(text, value);
+        return is_number && value >= least ? string() : format("'{}' is not {}", text, wanted);
+      },
+      "");
+}
+
+CLI::Validator count_validator() { return number_validator<int64_t>(1, "a whole number above 0"); }
+
+CLI::Validator tolerance_validator() {
+  return number_validator<double>(0, "a number of at least 0");
 }
 
 void add_common(CLI::App& app, CommonOptions& common) {
@@ -48,7 +68,7 @@ void add_common(CLI::App& app, CommonOptions& common) {
 void add_threads(CLI::App& app, CommonOptions& common) {
   app.add_option("--threads", common.threads, "CPUs to use; 0: all that this process may use")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_validator<int64_t>(0, "a whole number of at least 0"));
 }
 
 void add_duration(CLI::App& app, const string& name, const string& help,
@@ -92,7 +112,7 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& c) {
                              "max-throughput, min-latency, latency-budget",
                              text);
           },
-          "NAME"))
+          ""))
       ->type_name("NAME");
   sub->add_option("-b,--backend", t.backends,
                   "NAME or NAME:key=value,...; may be repeated; default: all that can run")
@@ -101,25 +121,26 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& c) {
                   "Sizes to record at and to measure, as 1,2,4; default: record at 1,2 and double "
                   "until throughput stops growing")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(count_validator())
       ->type_name("N,N");
   add_duration(*sub, "--latency-budget", "Of one call, for --strategy latency-budget",
                [&t](auto v) { t.latency_budget = v; });
   sub->add_option("--min-speedup", t.min_speedup,
                   "Gate of one-backend and first-wins: 0.01 asks for 1 % over the original")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tolerance_validator())
       ->type_name("RATIO");
-  sub->add_flag("--no-performance-validation{false}", t.performance_validation,
-                "Leave the original model out of the choice");
+  sub->add_flag_callback(
+      "--no-performance-validation", [&t] { t.performance_validation = false; },
+      "Leave the original model out of the choice");
   sub->add_option("--atol", t.absolute_tolerance, "Absolute tolerance of the check")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tolerance_validator())
       ->type_name("X");
   sub->add_option("--rtol", t.relative_tolerance, "Relative tolerance of the check")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tolerance_validator())
       ->type_name("X");
   sub->add_option("--allow-lossy", t.allow_lossy,
                   "Also try lower precision, held to this relative tolerance")
-      ->check(CLI::PositiveNumber)
+      ->check(number_validator(std::numeric_limits<double>::min(), "a number above 0"))
       ->type_name("TOL");
   add_duration(*sub, "--max-time", "Of the whole tune", [&t](auto v) { t.max_time = v; });
   add_duration(*sub, "--build-timeout", "Of one build (default 10m)",
@@ -172,14 +193,49 @@ Examples:
       ->type_name("FILE|SPEC");
   sub->add_option("--batch-sizes", c.batch_sizes, "Default: the size that was chosen")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(count_validator())
       ->type_name("N,N");
   sub->add_option("--rounds", c.rounds, "At most this many rounds (default 30)")
-      ->check(CLI::PositiveNumber);
+      ->check(count_validator())
+      ->type_name("N");
   sub->add_option("--seed", c.seed, "Of the random order")->type_name("N");
   add_threads(*sub, c.common);
   add_common(*sub, c.common);
   return sub;
+}
+
+// The sentence for what CLI11 could not place: a command or an option that is not there,
+// with the one that was meant.
+Error mistake_of(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& at = chosen.empty() ? app : *chosen.front();
+  const string help =
+      format("hasten {}--help shows the options", chosen.empty() ? "" : at.get_name() + " ");
+  const auto unknown = [&](const char* what, const string& word, const std::vector<string>& known) {
+    const std::optional<string> meant = closest(word, known);
+    return Error{Code::kInvalidArgument, format("there is no {} '{}'", what, word),
+                 meant ? format("did you mean '{}'?", *meant) : help};
+  };
+  if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
+    std::vector<string> known;
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(sub->get_name());
+    }
+    return unknown("command", argv[1], known);
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    std::vector<string> known;
+    for (const CLI::Option* option : at.get_options()) {
+      for (const string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    for (const string& word : app.remaining(true)) {
+      if (word.size() < 2 || word[0] != '-') continue;
+      return unknown("option", word.substr(0, word.find('=')), known);
+    }
+    return {Code::kInvalidArgument, format("'{}' was not expected", join(app.remaining(true), " ")),
+            help};
+  }
+  return {Code::kInvalidArgument, error.what(), help};
 }
 
 }  // namespace
@@ -242,10 +298,7 @@ Start with:  hasten backends ;  hasten tune MODEL --input x.npz -o MODEL.hasten)
   } catch (const CLI::CallForVersion& version) {
     return app.exit(version);
   } catch (const CLI::ParseError& mistake) {
-    const std::vector<CLI::App*> chosen = app.get_subcommands();
-    print_error({Code::kInvalidArgument, mistake.what(),
-                 format("hasten {}--help shows the options",
-                        chosen.empty() ? "" : chosen.front()->get_name() + " ")});
+    print_error(mistake_of(app, mistake, argc, argv));
     return kExitBadUsage;
   }
   return code;

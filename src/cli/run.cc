@@ -160,6 +160,9 @@ bool is_artifact(const std::filesystem::path& path) {
 }  // namespace
 
 int run_run(const RunCommand& command) {
+  if (!command.output.empty()) {
+    if (Status place = check_has_folder(command.output); !place) return fail(place.error());
+  }
   if (is_artifact(command.target)) {
     LoadOptions options;
     options.plugin_dirs = command.common.plugins;

@@ -78,6 +78,7 @@ ArtifactFile::ArtifactFile(fs::path path, ZipReader zip, Manifest manifest)
     : path_(std::move(path)), zip_(std::move(zip)), manifest_(std::move(manifest)) {}
 
 Result<ArtifactFile> ArtifactFile::open(const fs::path& path) {
+  HASTEN_TRY_STATUS(check_is_file(path));
   HASTEN_TRY(ZipReader zip, ZipReader::open(path));
   HASTEN_TRY_STATUS(check_sizes(path, zip.entries()));
   if (!zip.contains(kManifest)) {

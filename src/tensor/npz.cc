@@ -33,6 +33,7 @@ Result<Tensor> read_entry(const ZipReader& zip, const ZipEntry& entry) {
 }  // namespace
 
 Result<NamedTensors> read_npz(const std::filesystem::path& path) {
+  HASTEN_TRY_STATUS(check_is_file(path));
   HASTEN_TRY(const std::string start, read_prefix(path, kNpyMagic.size()));
   if (start == kNpyMagic) return read_plain(path);
   if (!start.starts_with("PK")) {
@@ -50,6 +51,8 @@ Result<NamedTensors> read_npz(const std::filesystem::path& path) {
     std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
     Result<Tensor> tensor = read_entry(zip, entry);
     if (!tensor) {
+      // Here it is the caller's file that is at fault, not a feature that is missing.
+      if (tensor.error().code == Code::kUnsupported) tensor.error().code = Code::kInvalidArgument;
       return std::move(tensor).error().within(format("{}: array '{}'", path.string(), name));
     }
     tensors.emplace_back(std::move(name), *std::move(tensor));
