@@ -54,11 +54,7 @@ Result<StrategyOptions> strategy_of(const TuneOptions& options) {
 Status check_places(const TuneOptions& options) {
   for (const std::filesystem::path& file : {options.output, options.json}) {
     if (file.empty()) continue;
-    std::error_code ignored;
-    if (std::filesystem::is_directory(file, ignored)) {
-      return Error{Code::kInvalidArgument, format("{} is a folder", file.string()),
-                   "name a file in it"};
-    }
+    HASTEN_TRY_STATUS(check_has_folder(file));
     const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
     HASTEN_TRY_STATUS(check_writable(folder));
   }
