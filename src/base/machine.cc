@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <charconv>
@@ -160,6 +161,14 @@ double consumed_cpu_seconds() {
     }
   }
   return seconds;
+}
+
+std::optional<double> process_cpu_seconds(int pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(pid, &clock) != 0) return std::nullopt;
+  if (::clock_gettime(clock, &time) != 0) return std::nullopt;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 }  // namespace hasten

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 namespace hasten {
 
@@ -19,5 +20,7 @@ double load_average(const std::filesystem::path& root = "/");
 uint64_t own_peak_bytes(const std::filesystem::path& root = "/");
 // Processor time of this process and of its children that have ended.
 double consumed_cpu_seconds();
+// Of another process, so far, to the nanosecond. None: it is gone.
+std::optional<double> process_cpu_seconds(int pid);
 
 }  // namespace hasten

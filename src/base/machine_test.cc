@@ -4,8 +4,11 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
+#include <cmath>
+#include <thread>
 #include <vector>
 
+#include "base/child_process.h"
 #include "base/test_support.h"
 
 namespace hasten {
@@ -104,6 +107,20 @@ TEST_CASE("load_average and own_peak_bytes: read from the machine's files") {
   machine.write("proc/self/status", "VmPeak:\t 900 kB\nVmHWM:\t     77 kB\n");
   CHECK(load_average(machine.root()) == 1.25);
   CHECK(own_peak_bytes(machine.root()) == 77u * 1024);
+}
+
+TEST_CASE("process_cpu_seconds: the work of another process, until it is gone") {
+  Spawner spawner;
+  Result<ChildProcess> busy = spawner.start({.command = {"sh", "-c", "while :; do :; done"}});
+  REQUIRE(busy);
+  const int pid = busy->pid();
+  const double first = *process_cpu_seconds(pid);
+  while (process_cpu_seconds(pid).value_or(HUGE_VAL) <= first) std::this_thread::yield();
+  busy->stop();
+  const double stopped = *process_cpu_seconds(pid);
+  CHECK(*process_cpu_seconds(pid) == stopped);
+  busy->kill_group();
+  CHECK_FALSE(process_cpu_seconds(pid));
 }
 
 TEST_CASE("own_peak_bytes: counts memory that was touched and given back") {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/text.h"
 
 namespace hasten {
@@ -18,6 +19,9 @@ constexpr double kShareOfOthers = 0.05;
 constexpr double kShareStolen = 0.01;
 // The kernel counts in ticks of 10 ms on each processor: less than this is mostly rounding.
 constexpr double kShortest_s = 1.0;
+// Over a round that is shorter than that: user and system time are each off by a tick, in the
+// direction of somebody else's work at worst.
+constexpr double kCounting_s = 0.02;
 
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;
@@ -90,6 +94,26 @@ std::optional<std::string> noise_warning(const MachineActivity& before,
         percent(others / all), after.load_average, after.processors);
   }
   return std::nullopt;
+}
+
+ActivityProbe activity_probe(std::vector<int> children) {
+  // The clocks of the processes rather than /proc/PID/stat: no file to read, nanoseconds rather
+  // than ticks, and one call each. Children that take turns have none of their own; one that
+  // ends moves from its clock into the sum of those that ended. A stopped child keeps its clock.
+  return [children = std::move(children)] {
+    ActivityReading reading{.machine = read_activity(), .own_cpu_s = consumed_cpu_seconds()};
+    for (const int child : children) reading.own_cpu_s += process_cpu_seconds(child).value_or(0);
+    return reading;
+  };
+}
+
+bool is_spoiled(const ActivityReading& before, const ActivityReading& after) {
+  if (before.machine.processors == 0 || after.machine.processors == 0) return false;
+  const double busy = after.machine.busy_s - before.machine.busy_s;
+  const double stolen = after.machine.stolen_s - before.machine.stolen_s;
+  const double all = busy + stolen + after.machine.idle_s - before.machine.idle_s;
+  const double others = std::max(0.0, busy - (after.own_cpu_s - before.own_cpu_s)) + stolen;
+  return others > kShareOfOthers * all + kCounting_s;
 }
 
 }  // namespace hasten

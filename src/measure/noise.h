@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Was the machine busy with other things while something was measured?
+// Was the machine busy with other things while something was measured? Asked of a whole
+// race (a warning) and of each of its rounds (which is measured again).
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hasten {
 
@@ -27,5 +31,17 @@ MachineActivity read_activity();
 // process and its children in between. None: quiet, unknown, or too short to say.
 std::optional<std::string> noise_warning(const MachineActivity& before,
                                          const MachineActivity& after, double own_cpu_s);
+
+struct ActivityReading {
+  MachineActivity machine;
+  double own_cpu_s = 0;  // Of this process, of its children that ended, of those that live.
+};
+using ActivityProbe = std::function<ActivityReading()>;
+
+// Reads both when called; about 50 microseconds. `children` are the processes that take turns.
+ActivityProbe activity_probe(std::vector<int> children);
+
+// Others took more of the processors in between than our own work can look like.
+bool is_spoiled(const ActivityReading& before, const ActivityReading& after);
 
 }  // namespace hasten

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/noise.h"
 
+#include <cmath>
 #include <doctest/doctest.h>
+#include <thread>
+
+#include "base/child_process.h"
+#include "base/machine.h"
 
 namespace hasten {
 namespace {
@@ -60,6 +65,53 @@ TEST_CASE("noise_warning: nothing to say about what is unknown or too short") {
   CHECK_FALSE(noise_warning(MachineActivity{}, after(20, 0, 0), 0));
   CHECK_FALSE(noise_warning(before, after(0.9, 0, 0), 0));
   CHECK_FALSE(noise_warning(before, after(8, 12, 0), 9));  // Our own ticks were rounded up.
+}
+
+ActivityReading reading(double busy_s, double idle_s, double stolen_s, double own_cpu_s) {
+  return {.machine = after(busy_s, idle_s, stolen_s), .own_cpu_s = 50 + own_cpu_s};
+}
+
+TEST_CASE("is_spoiled: a round in which others took more than a twentieth of the processors") {
+  const ActivityReading before = reading(0, 0, 0, 0);
+  // A second of two processors, 0.9 s of it our own.
+  CHECK_FALSE(is_spoiled(before, reading(0.9, 1.1, 0, 0.9)));
+  CHECK_FALSE(is_spoiled(before, reading(1.01, 0.99, 0, 0.9)));
+  CHECK(is_spoiled(before, reading(1.03, 0.97, 0, 0.9)));
+  CHECK(is_spoiled(before, reading(0.9, 0.97, 0.13, 0.9)));  // The hypervisor is one of them.
+  CHECK_FALSE(is_spoiled(before, reading(0.8, 1.2, 0, 0.9)));
+}
+
+TEST_CASE("is_spoiled: in a short round, ticks that are counted late are nobody's work") {
+  const ActivityReading before = reading(0, 0, 0, 0);
+  // 60 ms of two processors; our 53 ms were counted as 70.
+  CHECK_FALSE(is_spoiled(before, reading(0.07, 0.05, 0, 0.053)));
+  CHECK(is_spoiled(before, reading(0.11, 0.01, 0, 0.053)));
+}
+
+TEST_CASE("is_spoiled: where nothing is known nothing is spoiled") {
+  const ActivityReading unknown{.machine = {}, .own_cpu_s = 1};
+  CHECK_FALSE(is_spoiled(unknown, reading(9, 0, 9, 0)));
+  CHECK_FALSE(is_spoiled(reading(0, 0, 0, 0), unknown));
+}
+
+TEST_CASE("activity_probe: the work of a child that takes turns is our own") {
+  Spawner spawner;
+  Result<ChildProcess> busy = spawner.start({.command = {"sh", "-c", "while :; do :; done"}});
+  REQUIRE(busy);
+  const ActivityProbe probe = activity_probe({busy->pid()});
+  const double first = *process_cpu_seconds(busy->pid());
+  const double own = probe().own_cpu_s;
+  CHECK(own >= first);
+  while (process_cpu_seconds(busy->pid()).value_or(HUGE_VAL) < first + 0.05) {
+    std::this_thread::yield();
+  }
+  busy->stop();
+  CHECK(probe().own_cpu_s >= own + 0.04);
+  // What it has done stays counted when it has ended.
+  const double all = probe().own_cpu_s;
+  busy->kill_group();
+  CHECK(probe().own_cpu_s >= all - 0.001);
+  CHECK(probe().machine.processors >= 1);
 }
 
 }  // namespace

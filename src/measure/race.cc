@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "measure/summary.h"
 #include "stats/stats.h"
@@ -51,9 +52,15 @@ class Race {
 
   RaceResult run(const std::function<void(const RaceResult&)>& after_round) {
     std::optional<StopReason> reason = before_round();
+    if (options_.activity) activity_ = options_.activity();
     while (!reason) {
       reason = play_round();
       if (reason) break;
+      if (round_is_spoiled()) {
+        discard_round();
+        reason = before_round();
+        continue;
+      }
       ++result_.rounds;
       if (result_.rounds >= kRoundsBeforeDropping) drop_hopeless();
       if (after_round) after_round(result_);
@@ -123,6 +130,25 @@ class Race {
     samples.round_numbers.push_back(result_.rounds);
   }
 
+  bool round_is_spoiled() {
+    if (!options_.activity) return false;
+    const ActivityReading before = std::exchange(activity_, options_.activity());
+    if (result_.discarded >= options_.max_rounds / 2 || time_is_spent()) return false;
+    return is_spoiled(before, activity_);
+  }
+
+  void discard_round() {
+    ++result_.discarded;
+    for (size_t i = 0; i < arms_.size(); ++i) {
+      ArmSamples& samples = result_.arms[i];
+      if (samples.rounds.empty() || samples.round_numbers.back() != result_.rounds) continue;
+      samples.rounds.pop_back();
+      samples.round_numbers.pop_back();
+      medians_[i].pop_back();
+      ++samples.discarded;
+    }
+  }
+
   size_t leader() const {
     const std::vector<size_t> list = live_arms();
     return *std::min_element(list.begin(), list.end(), [&](size_t a, size_t b) {
@@ -176,6 +202,7 @@ class Race {
   std::mt19937_64 engine_;
   const std::vector<size_t> looks_;
   std::vector<std::vector<double>> medians_;  // Of each arm: one a round it took part in.
+  ActivityReading activity_;                  // At the end of the last round.
   RaceResult result_;
 };
 

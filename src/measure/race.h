@@ -3,6 +3,10 @@
 // while nobody else runs. Arms are compared within a round, so drift cancels.
 // Knows callables, no backend.
 //
+// A round that other programs spoiled (see noise.h) is played again: its samples are discarded
+// whatever they are, so that no arm gains. At most max_rounds / 2 are, and none is when no time
+// is left for another: on a machine that is always busy the interval has to tell.
+//
 // The race has converged when of every arm left the interval of its ratio to the
 // reference (the first `keep` arm, else the leader) is narrower than the indifference on
 // each side, or lies clear of 1 or around it. It looks at few points, of which min_rounds
@@ -12,6 +16,7 @@
 #include <hasten/result.h>
 
 #include "base/clock.h"
+#include "measure/noise.h"
 
 #include <chrono>
 #include <cstdint>
@@ -38,7 +43,7 @@ struct ArmSamples {
   std::vector<size_t> round_numbers;         // Of those rounds: which one (for pairing).
   std::optional<Error> failure;
   bool dropped = false;               // Left before the end for being too slow.
-  size_t discarded = 0;               // Rounds that the noise guard spoiled.
+  size_t discarded = 0;               // Rounds that others spoiled; not among the above.
 };
 
 enum class StopReason { kConverged, kRoundsSpent, kTimeSpent, kCancelled, kNobodyLeft };
@@ -53,6 +58,7 @@ struct RaceOptions {
   double confidence = 0.99;
   // An arm more than this times slower than the best after two rounds is dropped.
   double hopeless_ratio = 2.0;
+  ActivityProbe activity{};           // Asked around each round; none: no round is discarded.
   uint64_t seed = 0;
   std::stop_token stop{};
 };
@@ -61,6 +67,7 @@ struct RaceResult {
   std::vector<ArmSamples> arms;       // In the order given.
   StopReason reason = StopReason::kRoundsSpent;
   size_t rounds = 0;                  // Complete ones; the last one may have been cut short.
+  size_t discarded = 0;               // Complete, but spoiled by others.
 };
 
 // `after_round` sees the samples so far; for the journal and the progress line.

@@ -224,6 +224,85 @@ TEST_CASE("run_race: after each round the samples so far are shown") {
   CHECK(seen == std::vector<size_t>{1, 2, 3});
 }
 
+// A machine on which others are busy in the rounds that `busy` says, counted from 0, played
+// again or not.
+ActivityProbe others_in(std::function<bool(int round)> busy) {
+  ActivityReading now{.machine = {.busy_s = 100, .idle_s = 100, .processors = 2}};
+  return [busy = std::move(busy), now, round = -1]() mutable {
+    if (round >= 0) now.machine.busy_s += busy(round) ? 1 : 0;
+    now.machine.idle_s += 1;
+    ++round;
+    return now;
+  };
+}
+
+TEST_CASE("run_race: a round that others spoiled is played again and leaves no trace") {
+  Stage stage;
+  // While somebody else is there, everything takes ten times as long.
+  const auto time = [&](int64_t quiet) {
+    return [&stage, quiet]() -> Result<std::vector<int64_t>> {
+      const bool busy = (stage.turns.size() - 1) / 2 % 3 == 1;
+      return std::vector<int64_t>{busy ? 10 * quiet : quiet};
+    };
+  };
+  const std::vector<Arm> arms{stage.arm("base", time(100), true), stage.arm("fast", time(60))};
+  std::vector<size_t> seen;
+  const RaceResult race =
+      run_race(arms, {.min_rounds = 10, .max_rounds = 20, .activity = others_in([](int round) {
+                                                            return round % 3 == 1;
+                                                          })},
+               stage.clock, [&](const RaceResult& so_far) { seen.push_back(so_far.rounds); });
+  CHECK(race.reason == StopReason::kConverged);
+  CHECK(race.rounds == 10);
+  CHECK(seen == std::vector<size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  CHECK(race.discarded == 5);
+  CHECK(stage.turns.size() == 2 * 15);
+  for (const ArmSamples& arm : race.arms) {
+    CHECK(arm.discarded == 5);
+    CHECK(arm.round_numbers == std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    CHECK(arm.rounds == std::vector(10, arm.rounds.front()));
+  }
+}
+
+TEST_CASE("run_race: on a machine that is always busy half the rounds more are played") {
+  Stage stage;
+  const std::vector<Arm> arms{noisy_arm(stage, "base", {1e6, 0.5, 0, std::mt19937_64(1)}, true),
+                              noisy_arm(stage, "same", {1e6, 0.5, 0, std::mt19937_64(2)}, true)};
+  const RaceResult race = run_race(
+      arms, {.max_rounds = 20, .activity = others_in([](int) { return true; })}, stage.clock);
+  CHECK(race.reason == StopReason::kRoundsSpent);
+  CHECK(race.rounds == 20);
+  CHECK(race.discarded == 10);
+  CHECK(race.arms[0].rounds.size() == 20);
+  CHECK(stage.turns.size() == 2 * 30);
+}
+
+TEST_CASE("run_race: a spoiled round is better than none when no time is left") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("a", 100), stage.steady("b", 100)};
+  const RaceResult race =
+      run_race(arms, {.max_time = milliseconds(1), .activity = others_in([](int) { return true; })},
+               stage.clock);
+  CHECK(race.reason == StopReason::kTimeSpent);
+  CHECK(race.rounds == 1);
+  CHECK(race.arms[1].rounds.size() == 1);
+  CHECK(race.discarded == 0);
+}
+
+TEST_CASE("run_race: who fails in a spoiled round has failed") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("base", 100, true),
+                              stage.arm("bad", []() -> Result<std::vector<int64_t>> {
+                                return Error{Code::kCrashed, "x"};
+                              })};
+  const RaceResult race =
+      run_race(arms, {.activity = others_in([](int round) { return round == 0; })}, stage.clock);
+  CHECK(race.arms[1].failure);
+  CHECK(race.arms[1].discarded == 0);  // It had no turn to discard.
+  CHECK(race.arms[0].discarded == 1);
+  CHECK(race.arms[0].rounds.size() == 8);
+}
+
 struct Tally {
   int faster = 0, slower = 0, same = 0, cannot_tell = 0;
   size_t rounds = 0;
