@@ -13,6 +13,7 @@ import os
 import resource
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from dataclasses import dataclass
@@ -82,11 +83,11 @@ class Server:
         except importlib.metadata.PackageNotFoundError:
             raise Failure("unavailable", f"PyTorch is not installed for {sys.executable}",
                           "pip install torch==2.13.0, or set HASTEN_PYTHON") from None
-        return {"facts": {"library_version": version,
-                          "python": sys.version.split()[0]}}
+        return {"facts": {"library_version": version, "python": sys.version.split()[0]}}
 
     def op_inspect(self, request) -> dict:
-        flat = open_program(request["model"], request["format"])
+        with tempfile.TemporaryDirectory() as scratch:
+            flat = open_program(request["model"], request["format"], scratch)
         return {"signature": {"inputs": [vars(leaf) for leaf in flat.inputs],
                               "outputs": [vars(leaf) for leaf in flat.outputs],
                               "ranges": flat.ranges}}
@@ -99,8 +100,8 @@ class Server:
 
     def op_build(self, request) -> dict:
         self.program = None  # Two builds at once may not fit into memory.
-        self.program = Program(request["model"], request["format"],
-                               checked(request.get("config", {})))
+        config = checked(request.get("config", {}))
+        self.program = Program(request["model"], request["format"], config, request["work_dir"])
         return {"n_inputs": len(self.program.flat.inputs),
                 "n_outputs": len(self.program.flat.outputs)}
 
@@ -160,13 +161,13 @@ class Server:
 class Program:
     """An exported program that is ready to be called."""
 
-    def __init__(self, path: str, model_format: str, config: dict):
+    def __init__(self, path: str, model_format: str, config: dict, work_dir: str):
         import torch
 
         torch.set_num_threads(int(config["threads"]) or
                               int(os.environ.get("HASTEN_THREADS") or 0) or
                               len(os.sched_getaffinity(0)))
-        self.flat = open_program(path, model_format)
+        self.flat = open_program(path, model_format, work_dir)
         self.double = config["precision"] == "float64"
         try:
             self.module = self.flat.program.module(check_guards=not self.double)
@@ -218,8 +219,8 @@ class Call:
             traceback.print_exc()
             text = sentence(error)
             # torch reports a refused host allocation as a plain RuntimeError.
-            code = "out_of_memory" if "can't allocate memory" in text else "run_failed"
-            raise Failure(code, text) from error
+            raise Failure("out_of_memory" if "can't allocate memory" in text else "run_failed",
+                          text) from error
         leaves = pytree.tree_leaves(result)
         return [as_tensor(leaves[index]).resolve_conj().resolve_neg()
                 for index in flat.output_positions], duration
@@ -266,8 +267,6 @@ def read_inputs(tensors: list[dict]) -> list[Input]:
     result = []
     memory = mmap.mmap(INPUTS, size) if size else b""
     for layout in tensors:
-        if layout["dtype"] not in DTYPES:
-            raise Failure("unsupported", f"inputs of dtype {layout['dtype']}")
         nbytes, offset = layout["nbytes"], layout.get("offset", 0)
         if offset + nbytes > size:
             raise Failure("invalid_argument", "a tensor ends outside the shared memory")
@@ -321,13 +320,15 @@ def check_input(tensor, leaf) -> None:
                       f"model takes {len(leaf.shape)}")
 
 
-def open_program(path: str, model_format: str):
+def open_program(path: str, model_format: str, scratch: str):
     import torch
 
     from hasten.flat import FlatProgram, UnsupportedModel
 
     if model_format != "pt2":
         raise Failure("unsupported", f"eager PyTorch reads pt2, not {model_format}")
+    # torch makes this folder, even if nothing is compiled.
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(scratch, "torch")
     try:
         program = torch.export.load(path)
     except Exception as error:

@@ -23,7 +23,8 @@ def worker(tmp_path_factory):
 
 
 def built(worker, path, **config):
-    return worker.ask("build", model=str(path), format="pt2", graph={}, config=config, work_dir="")
+    return worker.ask("build", model=str(path), format="pt2", graph={}, config=config,
+                      work_dir=str(path.parent))
 
 
 class Scale(nn.Module):

@@ -39,7 +39,7 @@ def compile_model(request: Request) -> dict:
         _clean_up(request.output_dir)
     _write_inputs(Path(f"{path}.inputs"), flat, names)
     facts = _program.with_names(_export.program_facts(flat.program, request.graph), names)
-    return {"path": path, "facts": {**facts, "sidecar": f"{path.name}.inputs"}}
+    return {"path": path, "facts": {**facts, "machine_specific": True}}
 
 
 def _compile_some_way(request: Request, settings: dict, flat: FlatProgram, path: Path):
