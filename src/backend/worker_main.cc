@@ -17,6 +17,7 @@
 
 #include "backend/input_slot.h"
 #include "backend/library.h"
+#include "backend/own_memory.h"
 #include "backend/plugin_checks.h"
 #include "backend/shared_memory.h"
 #include "backend/wire.h"
@@ -213,14 +214,9 @@ class Server {
   }
 
   Result<Json> memory(const Json&) {
-    HASTEN_TRY(const std::string status, read_file("/proc/self/status"));
-    for (const std::string& line : split(status, '\n')) {
-      int64_t kilobytes = 0;
-      if (std::sscanf(line.c_str(), "VmHWM: %ld kB", &kilobytes) == 1) {
-        return Json::object({{"peak_bytes", kilobytes * 1024}});
-      }
-    }
-    return Error{Code::kIo, "/proc/self/status has no VmHWM"};
+    const auto peak = own_memory_bytes("VmHWM");
+    if (!peak) return Error{Code::kIo, "/proc/self/status has no VmHWM"};
+    return Json::object({{"peak_bytes", *peak}});
   }
 
   Result<Json> self_test(const Json& request) {
