@@ -13,7 +13,8 @@ set -euo pipefail
 export LC_ALL=C.UTF-8
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 root=$PWD
-export CCACHE_BASEDIR=$PWD  # Another clone on this machine finds what this one compiled.
+# Another clone on this machine finds what this one compiled. ccache expands a $ in its settings.
+[[ $PWD == *[$]* ]] || export CCACHE_BASEDIR=$PWD
 started=${EPOCHREALTIME//[!0-9]/}
 
 say() {

@@ -9,7 +9,7 @@
 # Arguments after the first go to ctest: scripts/test.sh all -L unit
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
-export CCACHE_BASEDIR=$PWD  # As in setup.sh.
+[[ $PWD == *[$]* ]] || export CCACHE_BASEDIR=$PWD  # As in setup.sh.
 what=${1:-all}
 (($# == 0)) || shift
 jobs=$(nproc)
