@@ -85,6 +85,27 @@ void add_proofs(Packing& packing, const Original& original, uint64_t& bytes) {
   }
 }
 
+// Of those that were proved and run without Python, the one for the most sizes and machines;
+// the faster one where they are alike. Null: there is none.
+const Contestant* stand_in(const GraphOutcome& outcome) {
+  const Contestant* best = nullptr;
+  const auto narrow = [](const Contestant& c) {
+    return (c.ranges.empty() ? 0 : 2) + (c.machine_specific ? 1 : 0);
+  };
+  for (const size_t i : outcome.choice.runners_up) {
+    const Contestant& runner_up = outcome.contestants[i];
+    if (runner_up.lossy) continue;
+    if (!best || narrow(runner_up) < narrow(*best)) best = &runner_up;
+  }
+  return best;
+}
+
+// Does `other` answer sizes, or run on machines, that `chosen` does not?
+bool reaches_further(const Contestant& other, const Contestant& chosen) {
+  return (other.ranges.empty() && !chosen.ranges.empty()) ||
+         (!other.machine_specific && chosen.machine_specific);
+}
+
 // What answers, in order of preference.
 std::vector<Route> routes_of(Workshop& shop, Packing& packing, GraphOutcome& outcome,
                              const Environment& environment, std::vector<std::string>& warnings) {
@@ -97,19 +118,17 @@ std::vector<Route> routes_of(Workshop& shop, Packing& packing, GraphOutcome& out
     routes.push_back(std::move(*original));
     return routes;
   }
-  // The best that runs without Python and promises every size.
-  for (const size_t i : choice.runners_up) {
-    const Contestant& runner_up = outcome.contestants[i];
-    if (!runner_up.ranges.empty()) continue;
-    if (!choice.trial) {
-      warnings.push_back(format(
-          "the original ({}) needs Python, so the artifact carries {} in its place: the same "
-          "values, not faster",
-          outcome.original.trial.candidate.label(), runner_up.trial.candidate.label()));
-    }
-    routes.push_back(route_of(packing, runner_up, environment));
+  const Contestant* other = stand_in(outcome);
+  if (!other) return routes;
+  if (!choice.trial) {
+    warnings.push_back(format(
+        "the original ({}) needs Python, so the artifact carries {} in its place: the same values, "
+        "not faster",
+        outcome.original.trial.candidate.label(), other->trial.candidate.label()));
+  } else if (!reaches_further(*other, outcome.contestants[*choice.trial])) {
     return routes;
   }
+  routes.push_back(route_of(packing, *other, environment));
   return routes;
 }
 
