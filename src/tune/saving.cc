@@ -92,10 +92,15 @@ const Contestant* stand_in(const GraphOutcome& outcome) {
   const auto narrow = [](const Contestant& c) {
     return (c.ranges.empty() ? 0 : 2) + (c.machine_specific ? 1 : 0);
   };
-  for (const size_t i : outcome.choice.runners_up) {
-    const Contestant& runner_up = outcome.contestants[i];
-    if (runner_up.lossy) continue;
-    if (!best || narrow(runner_up) < narrow(*best)) best = &runner_up;
+  const auto consider = [&](const Contestant& other) {
+    const bool proved = other.trial.check && other.trial.check->passed && !other.trial.failure;
+    if (!proved || other.lossy) return;
+    if (!best || narrow(other) < narrow(*best)) best = &other;
+  };
+  for (const size_t i : outcome.choice.runners_up) consider(outcome.contestants[i]);
+  // Also who gave way in the confirmation: its figures did not stand, its values did.
+  for (size_t i = 0; i < outcome.contestants.size(); ++i) {
+    if (i != outcome.choice.trial) consider(outcome.contestants[i]);
   }
   return best;
 }
