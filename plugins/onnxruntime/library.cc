@@ -59,6 +59,9 @@ const Library& Library::get() {
 }
 
 Library::Library() {
+  // Microsoft's builds report use: creating the environment already writes an identifier of
+  // the device and a session file, and starts to send. Off, whatever the API is asked later.
+  ::setenv("ORT_DISABLE_TELEMETRY", "1", 0);
   void* handle = open();
   const auto base = reinterpret_cast<const OrtApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
   if (!base) unavailable(path + " has no OrtGetApiBase");
