@@ -20,9 +20,11 @@ std::vector<std::string> formats_of(const Scouted& backend) {
   return formats;
 }
 
+// One of the backend's lossy proposals, also with further options.
 bool is_lossy(const Scouted& backend, const Candidate& candidate) {
   return std::any_of(backend.proposals.begin(), backend.proposals.end(), [&](const Proposal& p) {
-    return p.role == "lossy" && p.candidate == candidate;
+    return p.role == "lossy" && std::includes(candidate.config.begin(), candidate.config.end(),
+                                              p.candidate.config.begin(), p.candidate.config.end());
   });
 }
 
@@ -86,6 +88,27 @@ class Lineup {
   std::vector<Contestant> contestants_;
 };
 
+// Whatever can make another trial of the same candidate end otherwise.
+std::string limits_of(const TuneOptions& options) {
+  const TuneOptions usual;
+  std::string text;
+  const auto add_time = [&](std::string_view name, std::chrono::nanoseconds time) {
+    text += format(" {} {}ms", name, std::chrono::ceil<std::chrono::milliseconds>(time).count());
+  };
+  if (options.build_timeout != usual.build_timeout) {
+    add_time("--build-timeout", options.build_timeout);
+  }
+  if (options.run_timeout != usual.run_timeout) add_time("--run-timeout", options.run_timeout);
+  if (options.memory_limit_bytes > 0) {
+    text += format(" --memory-limit {}", options.memory_limit_bytes);
+  }
+  if (options.absolute_tolerance) text += format(" --atol {}", *options.absolute_tolerance);
+  if (options.relative_tolerance) text += format(" --rtol {}", *options.relative_tolerance);
+  if (options.allow_lossy) text += format(" --allow-lossy {}", *options.allow_lossy);
+  if (options.threads > 0) text += format(" --threads {}", options.threads);
+  return text;
+}
+
 }  // namespace
 
 Status check_named(const TuneOptions& options, std::span<const Scouted> scouted) {
@@ -103,8 +126,10 @@ Status check_named(const TuneOptions& options, std::span<const Scouted> scouted)
                 : "hasten backends lists them with their options"};
     }
     if (backend->unavailable) {
-      return Error(*backend->unavailable)
-          .within(format("the backend '{}' is unavailable", candidate.backend));
+      Error error = Error(*backend->unavailable)
+                        .within(format("the backend '{}' is unavailable", candidate.backend));
+      error.code = Code::kUnavailable;  // Whatever its plugin broke on.
+      return error;
     }
     HASTEN_TRY_STATUS(backend->check_config(candidate));
   }
@@ -137,6 +162,7 @@ std::string repeat_command(const TuneOptions& options, const Candidate& candidat
     for (const int64_t size : options.batch_sizes) sizes.push_back(format("{}", size));
     command += " --batch-sizes " + join(sizes, ",");
   }
+  command += limits_of(options);
   for (const std::filesystem::path& plugin : options.plugins) {
     command += " --plugin " + shell_quoted(plugin.string());
   }

@@ -146,6 +146,10 @@ std::vector<Scouted> scout(Spawner& spawner, std::span<const BackendEntry> entri
   for_each_in_parallel(all.size(), all.size(), [&](size_t i) {
     if (Status done = look_around(spawner, model, options, all[i]); !done) {
       all[i].unavailable = std::move(done).error();
+      // A library that is missing says what to do; a plugin that is broken does not.
+      if (all[i].unavailable->hint.empty()) {
+        all[i].unavailable->hint = "rebuild or remove the plugin; `hasten plugin-test` tells more";
+      }
     }
   });
   return all;
