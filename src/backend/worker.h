@@ -87,6 +87,7 @@ class Worker {
   void stop();  // SIGSTOP; any call resumes first.
   void resume();
   bool alive() const;
+  int pid() const;  // It leads its process group; it starts no processes while it takes turns.
   std::string log_tail() const;
   void shut_down();  // Ends the child in order; for memory and files.
 

@@ -36,6 +36,7 @@ class WorkerChannel {
   void stop();
   void resume();
   bool alive() { return !ended_ && !child_.poll(); }
+  int pid() const { return child_.pid(); }
   std::string log_tail() const { return child_.log_tail(); }
   void shut_down();
 

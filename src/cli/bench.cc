@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "measure/race.h"
+#include "report/figures.h"
 #include "tensor/difference.h"
 #include "tune/inputs.h"
 #include "tune/runnable.h"
@@ -72,6 +73,7 @@ std::vector<int64_t> sizes_for(const BenchCommand& command, const std::vector<Si
 
 struct Measured {
   std::vector<Point> points;                 // One a side.
+  size_t discarded = 0;                      // Rounds that other programs spoiled.
   std::optional<double> largest_difference;  // Between the answers of the two.
 };
 
@@ -100,6 +102,7 @@ Result<Measured> measure_size(const BenchCommand& command, std::vector<Side>& si
                                           : make_batch(inputs.graph, inputs.sample, 1);
   Measured measured;
   std::vector<Arm> arms;
+  std::vector<int> workers;
   std::vector<std::vector<Tensor>> answers;
   for (Side& side : sides) {
     Worker& worker = side.runnable.worker;
@@ -108,6 +111,7 @@ Result<Measured> measure_size(const BenchCommand& command, std::vector<Side>& si
     answers.push_back(std::move(call.outputs));
     worker.stop();
     arms.push_back(arm_of(worker, side.name, {.keep = true, .timeout = kTimeout}));
+    workers.push_back(worker.pid());
   }
   HASTEN_TRY(measured.largest_difference, differ(answers));
   for (const Arm& arm : arms) HASTEN_TRY_STATUS(warm_up(arm));
@@ -117,6 +121,7 @@ Result<Measured> measure_size(const BenchCommand& command, std::vector<Side>& si
   options.min_rounds = std::min<size_t>(options.max_rounds, 10);
   options.confidence = kRaceConfidence;
   options.indifference = kIndifference;
+  options.activity = activity_probe(std::move(workers));
   options.seed = command.seed;
   options.stop = stop;
   const RaceResult race = run_race(arms, options, real_clock(), [&](const RaceResult& so_far) {
@@ -127,6 +132,7 @@ Result<Measured> measure_size(const BenchCommand& command, std::vector<Side>& si
                                   options.max_rounds)});
   });
   if (race.reason == StopReason::kCancelled) return Error{Code::kCancelled, "interrupted"};
+  measured.discarded = race.discarded;
   // The second side is what the first is compared with.
   const ArmSamples* baseline = race.arms.size() > 1 ? &race.arms[1] : nullptr;
   for (const ArmSamples& arm : race.arms) {
@@ -141,9 +147,7 @@ Result<Measured> measure_size(const BenchCommand& command, std::vector<Side>& si
 Json to_json(const Point& point, const Side& side) {
   Json json = Json::object({{"target", side.name}, {"backend", side.runnable.label}});
   json.set("throughput", point.throughput);
-  json.set("latency_ms", Json::object({{"median", point.latency_ms.estimate},
-                                       {"low", point.latency_ms.low},
-                                       {"high", point.latency_ms.high}}));
+  json.set("latency_ms", to_json(point.latency_ms, "median"));
   json.set("calls", static_cast<int64_t>(point.calls));
   json.set("rounds", static_cast<int64_t>(point.rounds));
   return json;
@@ -152,12 +156,12 @@ Json to_json(const Point& point, const Side& side) {
 Json to_json(const Measured& measured, const std::vector<Side>& sides, int64_t batch_size) {
   Json targets = Json::array();
   for (size_t i = 0; i < sides.size(); ++i) targets.push(to_json(measured.points[i], sides[i]));
-  Json json = Json::object({{"batch_size", batch_size}, {"targets", std::move(targets)}});
+  Json json = Json::object({{"batch_size", batch_size},
+                            {"targets", std::move(targets)},
+                            {"discarded_rounds", static_cast<int64_t>(measured.discarded)}});
   if (sides.size() > 1) {
     const Point& first = measured.points.front();
-    json.set("speedup", Json::object({{"estimate", first.speedup->estimate},
-                                      {"low", first.speedup->low},
-                                      {"high", first.speedup->high}}));
+    json.set("speedup", to_json(*first.speedup));
     json.set("verdict", to_string(first.verdict));
     json.set("largest_difference", *measured.largest_difference);
   }
@@ -174,13 +178,14 @@ std::string to_text(const Measured& measured, const std::vector<Side>& sides, in
   }
   if (sides.size() > 1) {
     const Point& first = measured.points.front();
-    text += format(
-        "           {}: {:.2f} times as fast ({:.2f} ... {:.2f}); largest difference of the "
-        "outputs {:.2g}\n",
-        first.verdict == Verdict::kCannotTell ? "cannot tell"
-                                              : std::string(to_string(first.verdict)),
-        first.speedup->estimate, first.speedup->low, first.speedup->high,
-        *measured.largest_difference);
+    text += format("           {}: {} times as fast; largest difference of the outputs {:.2g}\n",
+                   first.verdict == Verdict::kCannotTell ? "cannot tell"
+                                                         : std::string(to_string(first.verdict)),
+                   ratio_text(*first.speedup), *measured.largest_difference);
+  }
+  if (measured.discarded > 0) {
+    text += format("           {} rounds that other programs spoiled were left out\n",
+                   measured.discarded);
   }
   return text;
 }

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "report/columns.h"
+#include "report/figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,14 +13,6 @@ namespace hasten {
 namespace {
 
 const std::string kIndent = "  ";
-
-// Three significant digits, written out: "0.0123", "3.41", "12.3", "12345".
-std::string figure(double value) {
-  if (!std::isfinite(value)) return "?";
-  const double size = std::abs(value);
-  const int places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
-  return size > 0 && size < 0.01 ? format("{:.2e}", value) : format("{:.{}f}", value, places);
-}
 
 struct Unit {
   std::string_view name;
@@ -36,12 +29,6 @@ Unit unit_for(double ms) {
 
 std::string range_text(double low, double high) {
   return std::isfinite(high) ? figure(low) + " … " + figure(high) : "not established";
-}
-
-std::string speedup_text(const Interval& speedup) {
-  return format("{:.2f} ({})", speedup.estimate,
-                std::isfinite(speedup.high) ? format("{:.2f} … {:.2f}", speedup.low, speedup.high)
-                                            : std::string("not established"));
 }
 
 std::string verdict_text(Verdict verdict) {
@@ -119,7 +106,7 @@ std::string ranking_text(const std::vector<Row>& rows) {
                  figure(row.point->throughput),
                  format("{} {}", figure(latency.estimate / unit.ms), unit.name),
                  range_text(latency.low / unit.ms, latency.high / unit.ms),
-                 row.original || !row.point->speedup ? "" : speedup_text(*row.point->speedup),
+                 row.original || !row.point->speedup ? "" : ratio_text(*row.point->speedup),
                  memory ? human_size(*memory) : "", error,
                  row.original ? "" : verdict_text(row.point->verdict)});
   }
@@ -196,7 +183,7 @@ std::string result_text(const GraphRecord& graph) {
     text += " (the original)";
   } else if (winner.speedup) {
     text += format(", {} times as fast as the original at batch size {}",
-                   speedup_text(*winner.speedup), winner.selected_batch_size);
+                   ratio_text(*winner.speedup), winner.selected_batch_size);
   } else {
     text += format(" at batch size {}", winner.selected_batch_size);
   }

@@ -20,6 +20,15 @@ Arm arm_for(Workshop& shop, Worker& worker, std::string label, bool fresh_inputs
                 {.fresh_inputs = fresh_inputs, .keep = keep, .timeout = shop.options.run_timeout});
 }
 
+// Of which every turn is measured.
+Arm measured(Workshop& shop, Arm arm) {
+  arm.turn = [&shop, turn = std::move(arm.turn)](nanoseconds budget) {
+    const UnionTimer::Scope work = shop.work.piece();
+    return turn(budget);
+  };
+  return arm;
+}
+
 struct Entrant {
   Contestant* contestant;  // Null: the baseline.
   Arm arm;
@@ -78,8 +87,10 @@ Result<CheckCase> reference_at(Workshop& shop, Original& original, int64_t batch
   return reference;
 }
 
-RaceOptions race_options(const Workshop& shop, const ContestOptions& options, int64_t batch_size) {
+RaceOptions race_options(const Workshop& shop, const ContestOptions& options, int64_t batch_size,
+                         std::vector<int> workers) {
   RaceOptions race;
+  race.activity = activity_probe(std::move(workers));
   race.turn = kTurnLength;
   race.min_rounds = options.min_rounds;
   race.max_rounds = options.max_rounds;
@@ -113,9 +124,15 @@ std::optional<double> measure_size(Workshop& shop, Original& original,
   }
   std::vector<Entrant> entrants = let_in(shop, original, contestants, *reference);
   std::vector<Arm> arms;
-  for (const Entrant& entrant : entrants) arms.push_back(entrant.arm);
+  std::vector<int> workers;
+  for (const Entrant& entrant : entrants) {
+    arms.push_back(measured(shop, entrant.arm));
+    workers.push_back(entrant.contestant ? entrant.contestant->worker->pid()
+                                         : original.worker->pid());
+  }
   const RaceResult race = run_race(
-      arms, race_options(shop, options, batch_size), shop.clock, [&](const RaceResult& so_far) {
+      arms, race_options(shop, options, batch_size, std::move(workers)), shop.clock,
+      [&](const RaceResult& so_far) {
         shop.say({.kind = TuneEvent::Kind::kProgress,
                   .stage = "measure",
                   .candidate = {},
@@ -139,9 +156,29 @@ std::optional<double> measure_size(Workshop& shop, Original& original,
         race.arms[i].dropped ? "left the race early: more than twice as slow as the best" : "";
     best = std::max(best, point->throughput);
   }
-  shop.say("measure", format("batch {}: {} rounds, {}; best {:.1f} rows/s", batch_size, race.rounds,
-                             to_string(race.reason), best));
+  shop.say("measure", format("batch {}: {}; best {:.1f} rows/s", batch_size, describe(race), best));
   return best;
+}
+
+Result<Worker> built_anew(Workshop& shop, const Original& original, const Model& model,
+                          const std::filesystem::path& folder) {
+  HASTEN_TRY_STATUS(make_folder(folder));
+  const UnionTimer::Scope work = shop.work.piece();
+  HASTEN_TRY(Worker worker,
+             Worker::start(shop.spawner, worker_options(shop, original.backend->entry, folder)));
+  HASTEN_TRY_STATUS(worker.build(model.path, model.format, original.graph.to_json(),
+                                 original.trial.candidate, shop.options.build_timeout));
+  return worker;
+}
+
+Result<Worker> loaded_anew(Workshop& shop, const Contestant& contestant,
+                           const std::filesystem::path& folder) {
+  HASTEN_TRY_STATUS(make_folder(folder));
+  const UnionTimer::Scope work = shop.work.piece();
+  HASTEN_TRY(Worker worker,
+             Worker::start(shop.spawner, worker_options(shop, contestant.backend->entry, folder)));
+  HASTEN_TRY_STATUS(worker.load(contestant.payload, shop.options.build_timeout));
+  return worker;
 }
 
 }  // namespace
@@ -162,17 +199,8 @@ void measure(Workshop& shop, Original& original, std::span<Contestant> contestan
 Result<Point> confirm(Workshop& shop, const Original& original, const Model& model,
                       const Contestant& contestant, int64_t batch_size,
                       const std::filesystem::path& folder) {
-  HASTEN_TRY_STATUS(make_folder(folder / "original"));
-  HASTEN_TRY_STATUS(make_folder(folder / "candidate"));
-  HASTEN_TRY(Worker baseline,
-             Worker::start(shop.spawner,
-                           worker_options(shop, original.backend->entry, folder / "original")));
-  HASTEN_TRY_STATUS(baseline.build(model.path, model.format, original.graph.to_json(),
-                                   original.trial.candidate, shop.options.build_timeout));
-  HASTEN_TRY(Worker candidate,
-             Worker::start(shop.spawner,
-                           worker_options(shop, contestant.backend->entry, folder / "candidate")));
-  HASTEN_TRY_STATUS(candidate.load(contestant.payload, shop.options.build_timeout));
+  HASTEN_TRY(Worker baseline, built_anew(shop, original, model, folder / "original"));
+  HASTEN_TRY(Worker candidate, loaded_anew(shop, contestant, folder / "candidate"));
   HASTEN_TRY(const CaseAnswer answer, answer_case(candidate, original, original.cases.front(),
                                                   shop.options, contestant.lossy));
   if (!answer.record.passed) {
@@ -184,12 +212,16 @@ Result<Point> confirm(Workshop& shop, const Original& original, const Model& mod
   baseline.stop();
   candidate.stop();
   const bool fresh = original.writes_inputs();
-  const std::vector<Arm> arms = {
+  std::vector<Arm> arms = {
       arm_for(shop, baseline, original.trial.candidate.label(), fresh, true),
       arm_for(shop, candidate, contestant.trial.candidate.label(), fresh, true)};
-  for (const Arm& arm : arms) HASTEN_TRY_STATUS(warm_up(arm));
+  for (Arm& arm : arms) {
+    HASTEN_TRY_STATUS(warm_up(arm));
+    arm = measured(shop, std::move(arm));
+  }
   const ContestOptions options{.batch_sizes = {batch_size}, .min_rounds = 10, .max_rounds = 40};
-  const RaceResult race = run_race(arms, race_options(shop, options, batch_size), shop.clock);
+  const RaceResult race = run_race(
+      arms, race_options(shop, options, batch_size, {baseline.pid(), candidate.pid()}), shop.clock);
   shop.record("samples", samples_json(race, batch_size, "confirm"));
   for (const ArmSamples& arm : race.arms) {
     if (arm.failure) return Error(*arm.failure).within(arm.label);

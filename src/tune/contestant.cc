@@ -53,6 +53,7 @@ Status build(Workshop& shop, const Original& original, Contestant& contestant,
   HASTEN_TRY_STATUS(make_folder(folder / "scratch"));
   contestant.payload = folder / "payload";
   HASTEN_TRY_STATUS(make_folder(contestant.payload));
+  const UnionTimer::Scope work = shop.work.piece();
   const std::chrono::nanoseconds begin = shop.clock.now();
   WorkerOptions options = worker_options(shop, contestant.backend->entry, folder / "scratch");
   HASTEN_TRY(contestant.worker, Worker::start(shop.spawner, std::move(options)));

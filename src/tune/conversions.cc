@@ -95,8 +95,10 @@ Result<Converted> Conversions::step(const CompilerEntry& compiler, const Convert
     return finish(std::move(made_folder).error());
   }
   shop_.say("convert", key);
-  Result<CompileResult> compiled =
-      compilers_.run(shop_.spawner, compiler, request, shop_.build_limits());
+  Result<CompileResult> compiled = [&] {
+    const UnionTimer::Scope work = shop_.work.piece();
+    return compilers_.run(shop_.spawner, compiler, request, shop_.build_limits());
+  }();
   if (!compiled) {
     shop_.record("conversion", Json::object({{"step", key}, {"failed", compiled.error().message}}));
     return finish(std::move(compiled).error());

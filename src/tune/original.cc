@@ -31,6 +31,7 @@ Result<Worker> start_and_build(Workshop& shop, const Model& model, const Scouted
                                const std::string& purpose) {
   const std::filesystem::path folder = shop.folder / format("graph-{}-{}", graph.name, purpose);
   HASTEN_TRY_STATUS(make_folder(folder));
+  const UnionTimer::Scope work = shop.work.piece();
   HASTEN_TRY(Worker worker,
              Worker::start(shop.spawner, worker_options(shop, backend.entry, folder)));
   HASTEN_TRY_STATUS(worker.build(model.path, model.format, graph.to_json(), candidate,

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "measure/noise.h"
+#include "report/figures.h"
 #include "tensor/npz.h"
 #include "tune/contest.h"
 #include "tune/lineup.h"
@@ -143,10 +144,7 @@ bool Tuner::stands(const GraphOutcome& outcome, const Point& confirmed, std::str
   }
   if (!strategy_.performance_validation || !confirmed.speedup) return true;
   const double speedup = confirmed.speedup->estimate;
-  const std::string figures =
-      format("measured again it is {:.2f} times as fast ({:.2f} ... {:.2f})", speedup,
-             confirmed.speedup->low, confirmed.speedup->high);
-  why = figures;
+  why = format("measured again it is {} times as fast", ratio_text(*confirmed.speedup));
   if (one_by_one(strategy_.name)) return speedup >= 1 + strategy_.min_speedup;
   if (strategy_.name == StrategyName::kLatencyBudget) {
     const std::vector<Point>& points = outcome.original.trial.points;
@@ -314,7 +312,9 @@ Status Tuner::run() {
     record_.warnings.push_back(*busy);
     shop_.warn(*busy);
   }
-  record_.total_s = std::chrono::duration<double>(shop_.clock.now() - begin).count();
+  const std::chrono::nanoseconds total = shop_.clock.now() - begin;
+  record_.total_s = std::chrono::duration<double>(total).count();
+  record_.harness_s = std::chrono::duration<double>(total - shop_.work.total()).count();
   if (!status) record_.error = status.error().message;
   publish();
   return status;

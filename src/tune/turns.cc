@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/text.h"
 #include "measure/summary.h"
 #include "stats/stats.h"
 
@@ -58,6 +59,14 @@ Status warm_up(const Arm& arm) {
   return {};
 }
 
+std::string describe(const RaceResult& race) {
+  std::string text = format("{} rounds, {}", race.rounds, to_string(race.reason));
+  if (race.discarded > 0) {
+    text += format("; {} more were spoiled by other programs", race.discarded);
+  }
+  return text;
+}
+
 Json samples_json(const RaceResult& race, int64_t batch_size, const std::string& stage) {
   Json arms = Json::array();
   for (const ArmSamples& arm : race.arms) {
@@ -68,7 +77,9 @@ Json samples_json(const RaceResult& race, int64_t batch_size, const std::string&
       rounds.push(Json::object(
           {{"round", static_cast<int64_t>(arm.round_numbers[r])}, {"calls_ns", std::move(calls)}}));
     }
-    arms.push(Json::object({{"label", arm.label}, {"rounds", std::move(rounds)}}));
+    arms.push(Json::object({{"label", arm.label},
+                            {"rounds", std::move(rounds)},
+                            {"discarded", static_cast<int64_t>(arm.discarded)}}));
   }
   return Json::object({{"stage", stage},
                        {"batch_size", batch_size},

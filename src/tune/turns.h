@@ -43,6 +43,9 @@ Status warm_up(const Arm& arm);
 std::optional<Point> point_of(const ArmSamples& arm, const ArmSamples* baseline,
                               int64_t batch_size);
 
+// "12 rounds, converged; 3 more were spoiled by other programs"
+std::string describe(const RaceResult& race);
+
 // Every call of every round, for the journal.
 Json samples_json(const RaceResult& race, int64_t batch_size, const std::string& stage);
 

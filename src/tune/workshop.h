@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "store/journal.h"
+#include "tune/union_timer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -27,6 +28,7 @@ struct Workshop {
   int threads = 1;
   uint64_t memory_limit_bytes = 0;                                   // Of one child.
   std::optional<std::chrono::nanoseconds> build_deadline, deadline;  // By `clock`; none: no limit.
+  UnionTimer work{clock};  // Children's builds and conversions, and measured turns.
   std::mutex mutex;                                                  // Of progress and the journal.
   Spawner spawner;  // Last: outlives no child below it.
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/turns.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace hasten {
+namespace {
+
+ArmSamples steady(int64_t ns, size_t rounds) {
+  ArmSamples arm;
+  for (size_t r = 0; r < rounds; ++r) {
+    arm.rounds.push_back({ns, ns});
+    arm.round_numbers.push_back(r);
+  }
+  return arm;
+}
+
+TEST_CASE("point_of: fewer rounds than the confidence needs are no verdict") {
+  const ArmSamples baseline = steady(2'000'000, 8);
+  const Point seven = *point_of(steady(1'000'000, 7), &baseline, 4);
+  CHECK(seven.verdict == Verdict::kCannotTell);
+  CHECK(seven.speedup->estimate == doctest::Approx(2));
+  CHECK(seven.speedup->low == 0);
+  CHECK(std::isinf(seven.speedup->high));
+  CHECK(seven.to_json()["speedup"]["high"].is_null());
+  CHECK(seven.throughput == doctest::Approx(4000));
+  const Point eight = *point_of(steady(1'000'000, 8), &baseline, 4);
+  CHECK(eight.verdict == Verdict::kFaster);
+  CHECK(eight.calls == 16);
+}
+
+TEST_CASE("describe: says how many rounds others spoiled, if any") {
+  RaceResult race{.arms = {}, .reason = StopReason::kConverged, .rounds = 12, .discarded = 0};
+  CHECK(describe(race) == "12 rounds, converged");
+  race.discarded = 3;
+  CHECK(describe(race) == "12 rounds, converged; 3 more were spoiled by other programs");
+}
+
+TEST_CASE("samples_json: the journal has every call that counts, and how many rounds do not") {
+  RaceResult race;
+  race.arms.push_back(steady(7, 1));
+  race.arms[0].label = "a";
+  race.arms[0].discarded = 2;
+  CHECK(samples_json(race, 4, "measure").dump() ==
+        R"({"stage":"measure","batch_size":4,"stopped":"rounds_spent","arms":[{"label":"a",)"
+        R"("rounds":[{"round":0,"calls_ns":[7,7]}],"discarded":2}]})");
+}
+
+}  // namespace
+}  // namespace hasten
