@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "check/metamorphic.h"
 #include "tune/parallel.h"
 
 namespace hasten {
@@ -69,33 +70,18 @@ Status build(Workshop& shop, const Original& original, Contestant& contestant,
   return {};
 }
 
-// What a call does besides answering, held against what the original does.
-std::optional<CheckRecord> judge_audit(const CallAudit& own, const Original& original) {
-  CheckRecord record;
-  const auto& names = original.output_names;
-  const auto output = [&](size_t i) { return i < names.size() ? names[i] : format("{}", i); };
-  if (own.first_result_changed && !original.audit.first_result_changed) {
-    record.rule = "results stay";
-    record.message = "the result of one call changed during the next";
-    return record;
-  }
-  for (const auto& alias : own.aliases) {
-    const auto& known = original.audit.aliases;
-    if (std::find(known.begin(), known.end(), alias) != known.end()) continue;
-    record.rule = "no alias";
-    record.message = format("output '{}' lies in the memory of input {}", output(alias.first),
-                            original.graph.inputs[alias.second].name);
-    return record;
-  }
-  if (own.written_inputs != original.audit.written_inputs) {
-    record.rule = "inputs stay";
-    record.message = own.written_inputs.empty()
-                         ? "the original writes into an input, this does not"
-                         : format("it writes into input '{}'",
-                                  original.graph.inputs[own.written_inputs.front()].name);
-    return record;
-  }
-  return std::nullopt;
+SideEffects effects_of(const CallAudit& audit) {
+  return {.written_inputs = audit.written_inputs,
+          .aliases = audit.aliases,
+          .first_result_changed = audit.first_result_changed};
+}
+
+// What calls do besides answering, held against what those of the original do.
+CheckRecord judge_audit(const CallAudit& own, const Original& original) {
+  std::vector<std::string> inputs;
+  for (const TensorSpec& input : original.graph.inputs) inputs.push_back(input.name);
+  return check_side_effects(effects_of(own), effects_of(original.audit), inputs,
+                            original.output_names);
 }
 
 // The case whose inputs are shaped like the first one's but hold other values.
@@ -126,9 +112,9 @@ Status check(Workshop& shop, const Original& original, Contestant& contestant) {
   HASTEN_TRY_STATUS(
       worker.set_inputs(kOtherSlot, original.cases[other_case(original)].inputs, timeout));
   HASTEN_TRY(const CallAudit audit, worker.audit(kSlot, kOtherSlot, timeout));
-  if (std::optional<CheckRecord> wrong = judge_audit(audit, original)) {
-    wrong->checked = contestant.trial.check->checked;
-    contestant.trial.check = *wrong;
+  if (CheckRecord effects = judge_audit(audit, original); !effects.passed) {
+    effects.checked = contestant.trial.check->checked;
+    contestant.trial.check = std::move(effects);
     return {};
   }
   // The same call a second time: a build may answer rightly once and differently after
@@ -208,9 +194,30 @@ std::vector<size_t> work_order(std::span<const Contestant> contestants) {
   return order;
 }
 
+Code failure_of(Stage stage) {
+  const bool runs = stage == Stage::kCheck || stage == Stage::kMeasure;
+  return runs ? Code::kRunFailed : Code::kBuildFailed;
+}
+
+std::string remedy_for(Code code, const std::string& repeat_command) {
+  switch (code) {
+    case Code::kTimedOut:
+      return "--build-timeout and --run-timeout set the limits";
+    case Code::kOutOfMemory:
+      return "--memory-limit sets the limit of one candidate";
+    case Code::kCrashed:
+      return "this repeats it alone: " + repeat_command;
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 void Contestant::fail(Stage stage, Error error, TrialStatus status) {
+  // An exception that a plugin did not foresee is the candidate's failure, no bug of ours.
+  if (error.code == Code::kInternal) error.code = failure_of(stage);
+  if (error.hint.empty()) error.hint = remedy_for(error.code, trial.repeat_command);
   trial.status = status;
   trial.failure = Failure{stage, std::move(error)};
   trial.note.clear();
@@ -244,7 +251,9 @@ WorkerOptions worker_options(const Workshop& shop, const BackendEntry& backend,
 Error wrong_result(const CheckRecord& record) {
   return {Code::kWrongResult,
           record.message.empty() ? format("it broke the rule '{}'", record.rule) : record.message,
-          "--atol and --rtol set the tolerance; the report names the worst element"};
+          record.rule == "values" || record.rule == "repeat"
+              ? "--atol and --rtol set the tolerance; the report names the worst element"
+              : ""};
 }
 
 Result<CaseAnswer> answer_case(Worker& worker, const Original& original, const CheckCase& one,

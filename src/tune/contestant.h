@@ -26,7 +26,8 @@ struct Contestant {
   std::filesystem::path payload;  // What save() wrote.
   std::map<std::string, std::pair<int64_t, int64_t>> ranges;  // Sizes it was made for.
   bool machine_specific = false;
-  bool lossy = false;  // Lower precision, held to what the user allows.
+  bool outrun = false;  // Left the last race early, far behind the best.
+  bool lossy = false;   // Lower precision, held to what the user allows.
 
   bool in_the_race() const { return worker.has_value() && !trial.failure; }
   void fail(Stage stage, Error error, TrialStatus status = TrialStatus::kFailed);

@@ -21,6 +21,7 @@ namespace hasten {
 struct GraphOutcome {
   Original original;
   std::vector<Contestant> contestants;
+  size_t tried = 0;  // The first so many of them had their turn.
   Choice choice;
 };
 

@@ -108,10 +108,7 @@ Result<const Scouted*> Tuner::baseline_backend() const {
 
 void Tuner::build_and_measure(GraphOutcome& outcome, Conversions& conversions) {
   Original& original = outcome.original;
-  const bool given = !shop_.options.batch_sizes.empty();
-  const ContestOptions contest{.batch_sizes = sizes_to_measure(strategy_, shop_.options.batch_sizes,
-                                                               original.graph.has_batch_axis()),
-                               .stop_when_saturated = !given};
+  const ContestOptions contest = contest_options(original);
   const std::span<Contestant> all = outcome.contestants;
   if (!original.repeatable) {
     for (Contestant& contestant : all) {
@@ -121,15 +118,17 @@ void Tuner::build_and_measure(GraphOutcome& outcome, Conversions& conversions) {
     return;
   }
   const size_t step = one_by_one(strategy_.name) ? 1 : std::max<size_t>(1, all.size());
-  for (size_t i = 0; i < all.size() && !shop_.stopped(); i += step) {
-    const std::span<Contestant> some = all.subspan(i, std::min(step, all.size() - i));
+  size_t& tried = outcome.tried;
+  while (tried < all.size() && !shop_.stopped()) {
+    const std::span<Contestant> some = all.subspan(tried, std::min(step, all.size() - tried));
+    tried += some.size();
     build_and_check(shop_, conversions, original, some);
     if (shop_.stopped()) return;
     measure(shop_, original, some, contest);
     write_down(outcome, false);
     const std::vector<Trial> so_far = trials_of(outcome.contestants);
     if (one_by_one(strategy_.name) &&
-        decided(strategy_, std::span(so_far).first(i + some.size()), baseline_of(original))) {
+        decided(strategy_, std::span(so_far).first(tried), baseline_of(original))) {
       return;
     }
   }
@@ -156,7 +155,7 @@ bool Tuner::stands(const GraphOutcome& outcome, const Point& confirmed, std::str
   return confirmed.verdict == Verdict::kFaster;
 }
 
-Status Tuner::settle(GraphOutcome& outcome) {
+Status Tuner::settle(GraphOutcome& outcome, Conversions& conversions) {
   for (size_t attempt = 0;; ++attempt) {
     HASTEN_TRY(outcome.choice,
                choose(strategy_, trials_of(outcome.contestants), baseline_of(outcome.original)));
@@ -185,10 +184,35 @@ Status Tuner::settle(GraphOutcome& outcome) {
       contestant.trial.status = TrialStatus::kDropped;
       contestant.trial.note = "not confirmed: " + why;
     } else {
-      contestant.fail(Stage::kConfirm, point.error());
+      const bool wrong = point.error().code == Code::kWrongResult;
+      contestant.fail(Stage::kConfirm, point.error(),
+                      wrong ? TrialStatus::kRejected : TrialStatus::kFailed);
     }
+    contestant.worker.reset();
     shop_.say("confirm", format("{} gives way: {}", label, point ? why : point.error().message));
+    measure_the_outrun(outcome);
+    build_and_measure(outcome, conversions);  // Those behind it that had no turn yet.
+    if (shop_.stopped()) return Error{Code::kCancelled, "the tune was ended"};
   }
+}
+
+// Whoever left the race early left it to one that has given way since: the few rounds it
+// had are too few for a verdict.
+void Tuner::measure_the_outrun(GraphOutcome& outcome) {
+  if (one_by_one(strategy_.name) || shop_.time_is_spent()) return;
+  bool any = false;
+  for (Contestant& contestant : outcome.contestants) {
+    any |= contestant.in_the_race() && contestant.outrun;
+    contestant.outrun = false;
+  }
+  if (!any) return;
+  measure(shop_, outcome.original, outcome.contestants, contest_options(outcome.original));
+}
+
+ContestOptions Tuner::contest_options(const Original& original) const {
+  const std::vector<int64_t>& given = shop_.options.batch_sizes;
+  return {.batch_sizes = sizes_to_measure(strategy_, given, original.graph.has_batch_axis()),
+          .stop_when_saturated = given.empty()};
 }
 
 void Tuner::write_down(const GraphOutcome& outcome, bool settled) {
@@ -221,13 +245,13 @@ void Tuner::write_down(const GraphOutcome& outcome, bool settled) {
     record_.graphs.push_back(std::move(graph));
   else
     *known = std::move(graph);
-  publish();
+  // A report that cannot be written now is told at the end; it must not end the work.
+  (void)publish();
 }
 
-void Tuner::publish() const {
-  if (shop_.options.json.empty()) return;
-  // A report that cannot be written now is told at the end; it must not end the work.
-  (void)write_file_atomically(shop_.options.json, record_.to_json().dump(2) + "\n");
+Status Tuner::publish() const {
+  if (shop_.options.json.empty()) return {};
+  return write_file_atomically(shop_.options.json, record_.to_json().dump(2) + "\n");
 }
 
 Status Tuner::tune_graph(PreparedGraph prepared, GraphOutcome& outcome) {
@@ -253,7 +277,7 @@ Status Tuner::tune_graph(PreparedGraph prepared, GraphOutcome& outcome) {
     return Error{Code::kCancelled, "the tune was ended; what was finished is in the journal",
                  record_.journal};
   }
-  const Status settled = settle(outcome);
+  const Status settled = settle(outcome, conversions);
   write_down(outcome, settled.has_value());
   if (!settled) return settled.error();
   // Their memory is wanted by the next graph.
@@ -307,8 +331,12 @@ Status Tuner::run() {
   const MachineActivity before = read_activity();
   const double cpu_before = consumed_cpu_seconds();
   Status status = tune_all();
-  if (const std::optional<std::string> busy =
-          noise_warning(before, read_activity(), consumed_cpu_seconds() - cpu_before)) {
+  const bool measured =
+      std::any_of(record_.graphs.begin(), record_.graphs.end(),
+                  [](const GraphRecord& graph) { return !graph.baseline.points.empty(); });
+  const std::optional<std::string> busy =
+      noise_warning(before, read_activity(), consumed_cpu_seconds() - cpu_before);
+  if (busy && measured) {
     record_.warnings.push_back(*busy);
     shop_.warn(*busy);
   }
@@ -316,7 +344,7 @@ Status Tuner::run() {
   record_.total_s = std::chrono::duration<double>(total).count();
   record_.harness_s = std::chrono::duration<double>(total - shop_.work.total()).count();
   if (!status) record_.error = status.error().message;
-  publish();
+  if (Status published = publish(); !published && status) return published;
   return status;
 }
 

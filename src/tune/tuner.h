@@ -10,6 +10,7 @@
 #include "model/signature.h"
 #include "record/tune_record.h"
 #include "strategy/strategy.h"
+#include "tune/contest.h"
 #include "tune/contestant.h"
 #include "tune/inputs.h"
 #include "tune/saving.h"
@@ -35,11 +36,14 @@ class Tuner {
   Result<const Scouted*> baseline_backend() const;
   Status tune_graph(PreparedGraph prepared, GraphOutcome& outcome);
   void build_and_measure(GraphOutcome& outcome, Conversions& conversions);
-  Status settle(GraphOutcome& outcome);  // Choose, confirm, choose again.
+  // Choose, confirm, choose again.
+  Status settle(GraphOutcome& outcome, Conversions& conversions);
+  void measure_the_outrun(GraphOutcome& outcome);
+  ContestOptions contest_options(const Original& original) const;
   bool stands(const GraphOutcome& outcome, const Point& confirmed, std::string& why) const;
   void write_down(const GraphOutcome& outcome, bool settled);
   Status save(std::vector<GraphOutcome>& outcomes);
-  void publish() const;  // The JSON file, as far as things are known.
+  Status publish() const;  // The JSON file, as far as things are known.
 
   Workshop& shop_;
   TuneRecord record_;
