@@ -47,6 +47,7 @@ def test_violation_is_found(tmp_path, name, text, fault):
     ("src/model/a.cc", 'if (format == "torchscript") return;'),
     ("src/tune/a_test.cc", 'CHECK(label == "openvino");'),
     ("include/hasten/plugin.hpp", "try {} catch (...) {}"),
+    ("bench/a_bench.cc", '#include "base/json.h"\n#include <openvino/openvino.hpp>'),
     ("docs/a.md", "share/home/x and <prefix>/home/x"),
 ])
 def test_clean_code_passes(tmp_path, name, text):
