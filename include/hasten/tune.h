@@ -37,6 +37,9 @@ struct TuneOptions {
   std::chrono::nanoseconds build_timeout = std::chrono::minutes(10);
   std::chrono::nanoseconds run_timeout = std::chrono::minutes(1);
   uint64_t memory_limit_bytes = 0;    // Per child; 0: nine tenths of what is available.
+  // Of all candidates that wait for a turn; those beyond it are loaded for each turn anew.
+  // 0: half of what is available.
+  uint64_t waiting_limit_bytes = 0;
   int threads = 0;                    // CPUs to tune for; 0: all that this process may use.
   uint64_t seed = 0;
 

@@ -172,6 +172,11 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& c) {
          "Of one child; default: nine tenths of what is free")
       ->check(size_validator())
       ->option_text("SIZE");
+  sub->add_option_function<string>(
+         "--waiting-limit", [&t](const string& text) { t.waiting_limit_bytes = *parse_size(text); },
+         "Of all candidates that wait for a turn; others are loaded for each; default: half")
+      ->check(size_validator())
+      ->option_text("SIZE");
 
   heading(*sub, "Results");
   sub->add_option("-o,--output", t.output, "The artifact to write; a journal is written beside it")

@@ -2,6 +2,7 @@
 #include "tune/contest.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -29,6 +30,48 @@ Arm measured(Workshop& shop, Arm arm) {
   return arm;
 }
 
+Result<Worker> loaded_anew(Workshop& shop, const Contestant& contestant,
+                           const std::filesystem::path& folder) {
+  HASTEN_TRY_STATUS(make_folder(folder));
+  const UnionTimer::Scope work = shop.work.piece();
+  HASTEN_TRY(Worker worker,
+             Worker::start(shop.spawner, worker_options(shop, contestant.backend->entry, folder)));
+  HASTEN_TRY_STATUS(worker.load(contestant.payload, shop.options.build_timeout));
+  return worker;
+}
+
+// A contestant's worker: its own, or for a parked one a new one for as long as the visit.
+struct Visit {
+  std::unique_ptr<Worker> own;
+  Worker* worker = nullptr;
+};
+
+Result<Visit> visit(Workshop& shop, Contestant& contestant) {
+  Visit visit;
+  if (contestant.parked) {
+    HASTEN_TRY(Worker worker,
+               loaded_anew(shop, contestant, contestant.payload.parent_path() / "visit"));
+    visit.own = std::make_unique<Worker>(std::move(worker));
+  }
+  visit.worker = visit.own ? visit.own.get() : &*contestant.worker;
+  return visit;
+}
+
+// Takes each of its turns in a new child that has warmed up.
+Arm parked_arm(Workshop& shop, Contestant& contestant, const std::vector<Tensor>& inputs,
+               bool fresh_inputs) {
+  return {.label = contestant.trial.candidate.label(),
+          .turn = [&shop, &contestant, &inputs,
+                   fresh_inputs](nanoseconds budget) -> Result<std::vector<int64_t>> {
+            HASTEN_TRY(const Visit visited, visit(shop, contestant));
+            HASTEN_TRY_STATUS(visited.worker->set_inputs(kSlot, inputs, shop.options.run_timeout));
+            const Arm arm = arm_for(shop, *visited.worker, "", fresh_inputs, false);
+            HASTEN_TRY_STATUS(warm_up(arm));
+            return arm.turn(budget);
+          },
+          .keep = false};
+}
+
 struct Entrant {
   Contestant* contestant;  // Null: the baseline.
   Arm arm;
@@ -44,7 +87,12 @@ std::vector<Entrant> let_in(Workshop& shop, Original& original, std::span<Contes
   for (Contestant& contestant : contestants) {
     if (!contestant.in_the_race()) continue;
     if (!contestant.covers(original.graph, reference.inputs)) continue;
-    Worker& worker = *contestant.worker;
+    Result<Visit> visited = visit(shop, contestant);
+    if (!visited) {
+      contestant.fail(Stage::kMeasure, std::move(visited).error());
+      continue;
+    }
+    Worker& worker = *visited->worker;
     Result<CaseAnswer> answer =
         answer_case(worker, original, reference, shop.options, contestant.lossy);
     if (!answer) {
@@ -56,6 +104,10 @@ std::vector<Entrant> let_in(Workshop& shop, Original& original, std::span<Contes
       contestant.fail(Stage::kMeasure, wrong_result(answer->record), TrialStatus::kRejected);
       continue;
     }
+    if (contestant.parked) {
+      entrants.push_back({&contestant, parked_arm(shop, contestant, reference.inputs, fresh)});
+      continue;
+    }
     if (Status set = worker.set_inputs(kSlot, reference.inputs, shop.options.run_timeout); !set) {
       contestant.fail(Stage::kMeasure, std::move(set).error());
       continue;
@@ -65,6 +117,7 @@ std::vector<Entrant> let_in(Workshop& shop, Original& original, std::span<Contes
         {&contestant, arm_for(shop, worker, contestant.trial.candidate.label(), fresh, false)});
   }
   std::erase_if(entrants, [](Entrant& entrant) {
+    if (entrant.contestant && entrant.contestant->parked) return false;
     Status warm = warm_up(entrant.arm);
     if (warm || !entrant.contestant) return false;
     entrant.contestant->fail(Stage::kMeasure, std::move(warm).error());
@@ -90,7 +143,7 @@ Result<CheckCase> reference_at(Workshop& shop, Original& original, int64_t batch
 RaceOptions race_options(const Workshop& shop, const ContestOptions& options, int64_t batch_size,
                          std::vector<int> workers) {
   RaceOptions race;
-  race.activity = activity_probe(std::move(workers));
+  if (!workers.empty()) race.activity = activity_probe(std::move(workers));
   race.turn = kTurnLength;
   race.min_rounds = options.min_rounds;
   race.max_rounds = options.max_rounds;
@@ -127,9 +180,12 @@ std::optional<double> measure_size(Workshop& shop, Original& original,
   std::vector<int> workers;
   for (const Entrant& entrant : entrants) {
     arms.push_back(measured(shop, entrant.arm));
-    workers.push_back(entrant.contestant ? entrant.contestant->worker->pid()
-                                         : original.worker->pid());
+    const std::optional<Worker>& worker =
+        entrant.contestant ? entrant.contestant->worker : original.worker;
+    if (worker) workers.push_back(worker->pid());
   }
+  // The children of parked ones come and go: their time cannot be told from that of others.
+  if (workers.size() < arms.size()) workers.clear();
   const RaceResult race = run_race(
       arms, race_options(shop, options, batch_size, std::move(workers)), shop.clock,
       [&](const RaceResult& so_far) {
@@ -152,9 +208,12 @@ std::optional<double> measure_size(Workshop& shop, Original& original,
     Trial& trial = contestant ? contestant->trial : original.trial;
     set_point(trial, *point);
     trial.status = TrialStatus::kOk;
-    Worker& worker = contestant ? *contestant->worker : *original.worker;
-    if (const Result<uint64_t> peak = worker.peak_memory_bytes()) trial.peak_memory_bytes = *peak;
-    worker.stop();
+    std::optional<Worker>& worker = contestant ? contestant->worker : original.worker;
+    if (worker) {
+      if (const Result<uint64_t> peak = worker->peak_memory_bytes())
+        trial.peak_memory_bytes = *peak;
+      worker->stop();
+    }
     if (contestant) contestant->outrun |= race.arms[i].dropped;
     trial.note =
         race.arms[i].dropped ? "left the race early: more than twice as slow as the best" : "";
@@ -180,16 +239,6 @@ Result<Worker> built_anew(Workshop& shop, const Original& original, const Model&
              Worker::start(shop.spawner, worker_options(shop, original.backend->entry, folder)));
   HASTEN_TRY_STATUS(worker.build(model.path, model.format, original.graph.to_json(),
                                  original.trial.candidate, shop.options.build_timeout));
-  return worker;
-}
-
-Result<Worker> loaded_anew(Workshop& shop, const Contestant& contestant,
-                           const std::filesystem::path& folder) {
-  HASTEN_TRY_STATUS(make_folder(folder));
-  const UnionTimer::Scope work = shop.work.piece();
-  HASTEN_TRY(Worker worker,
-             Worker::start(shop.spawner, worker_options(shop, contestant.backend->entry, folder)));
-  HASTEN_TRY_STATUS(worker.load(contestant.payload, shop.options.build_timeout));
   return worker;
 }
 

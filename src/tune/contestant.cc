@@ -171,7 +171,14 @@ void build_and_check_one(Workshop& shop, Conversions& conversions, const Origina
     contestant.trial.peak_memory_bytes = *peak;
   }
   contestant.trial.note = "correct; not measured";
-  contestant.worker->stop();
+  if (shop.has_room_for(contestant.trial.peak_memory_bytes.value_or(0))) {
+    contestant.worker->stop();
+    return;
+  }
+  contestant.worker->shut_down();
+  contestant.worker.reset();
+  contestant.parked = true;
+  say("build", "waits on disk: the others fill the memory for waiting candidates");
 }
 
 // One of each kind of conversion first, so that the long ones begin at once and

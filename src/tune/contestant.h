@@ -29,7 +29,9 @@ struct Contestant {
   bool outrun = false;  // Left the last race early, far behind the best.
   bool lossy = false;   // Lower precision, held to what the user allows.
 
-  bool in_the_race() const { return worker.has_value() && !trial.failure; }
+  bool parked = false;  // Ended to save memory; loaded anew for each of its turns.
+
+  bool in_the_race() const { return (worker.has_value() || parked) && !trial.failure; }
   void fail(Stage stage, Error error, TrialStatus status = TrialStatus::kFailed);
   // Does it promise an answer for inputs of these sizes?
   bool covers(const GraphSpec& graph, std::span<const Tensor> inputs) const;

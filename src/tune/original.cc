@@ -34,8 +34,13 @@ Result<Worker> start_and_build(Workshop& shop, const Model& model, const Scouted
   const UnionTimer::Scope work = shop.work.piece();
   HASTEN_TRY(Worker worker,
              Worker::start(shop.spawner, worker_options(shop, backend.entry, folder)));
-  HASTEN_TRY_STATUS(worker.build(model.path, model.format, graph.to_json(), candidate,
-                                 shop.options.build_timeout));
+  if (Status built = worker.build(model.path, model.format, graph.to_json(), candidate,
+                                  shop.options.build_timeout);
+      !built) {
+    // Some engines name the file themselves.
+    const bool named = built.error().message.find(model.path.string()) != std::string::npos;
+    return named ? std::move(built).error() : std::move(built).error().within(model.path.string());
+  }
   return worker;
 }
 

@@ -34,7 +34,7 @@ Result<Candidate> candidate_for(const Model& model, const std::vector<Scouted>& 
     }
   }
   return Error{Code::kUnavailable,
-               format("nothing here runs a {} model as it is{}{}", model.format,
+               format("nothing here runs {} models as they are{}{}", model.format,
                       reasons.empty() ? "" : "; ", join(reasons, "; ")),
                "hasten backends shows what is missing"};
 }

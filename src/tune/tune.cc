@@ -13,6 +13,8 @@ namespace {
 
 // What a child may take of what is free, so that the machine itself stays alive.
 constexpr double kMemoryShare = 0.9;
+// What the candidates that wait may hold together: the one that runs grows with its batch.
+constexpr double kWaitingShare = 0.5;
 // Builds may use this much of --max-time; the rest is for measuring what was built.
 constexpr double kBuildShare = 0.6;
 
@@ -80,13 +82,18 @@ Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress
                 .journal = std::move(journal),
                 .threads = options.threads > 0 ? options.threads : usable_cpus(),
                 .memory_limit_bytes = options.memory_limit_bytes,
+                .waiting_limit_bytes = options.waiting_limit_bytes,
+                .waiting_bytes = 0,
                 .build_deadline = {},
                 .deadline = {},
                 .mutex = {},
                 .spawner = {}};
+  const auto available = static_cast<double>(available_memory_bytes());
   if (shop.memory_limit_bytes == 0) {
-    shop.memory_limit_bytes =
-        static_cast<uint64_t>(kMemoryShare * static_cast<double>(available_memory_bytes()));
+    shop.memory_limit_bytes = static_cast<uint64_t>(kMemoryShare * available);
+  }
+  if (shop.waiting_limit_bytes == 0) {
+    shop.waiting_limit_bytes = static_cast<uint64_t>(kWaitingShare * available);
   }
   if (options.max_time) {
     const std::chrono::nanoseconds now = shop.clock.now();

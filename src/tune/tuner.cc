@@ -101,7 +101,7 @@ Result<const Scouted*> Tuner::baseline_backend() const {
   }
   return Error{
       Code::kUnavailable,
-      format("nothing here runs a {} model as it is, so there is nothing to compare with{}{}",
+      format("nothing here runs {} models as they are, so there is nothing to compare with{}{}",
              model_.format, reasons.empty() ? "" : "; ", join(reasons, "; ")),
       hint};
 }

@@ -11,6 +11,7 @@
 #include "tune/union_timer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <mutex>
@@ -26,11 +27,13 @@ struct Workshop {
   std::filesystem::path folder;    // Scratch; removed after the tune.
   std::optional<Journal> journal;  // None: no artifact, so no place beside it.
   int threads = 1;
-  uint64_t memory_limit_bytes = 0;                                   // Of one child.
+  uint64_t memory_limit_bytes = 0;   // Of one child.
+  uint64_t waiting_limit_bytes = 0;  // Of all that wait for a turn, together.
+  std::atomic<uint64_t> waiting_bytes = 0;
   std::optional<std::chrono::nanoseconds> build_deadline, deadline;  // By `clock`; none: no limit.
   UnionTimer work{clock};  // Children's builds and conversions, and measured turns.
-  std::mutex mutex;                                                  // Of progress and the journal.
-  Spawner spawner;  // Last: outlives no child below it.
+  std::mutex mutex;        // Of progress and the journal.
+  Spawner spawner;         // Last: outlives no child below it.
 
   void say(TuneEvent event) {
     if (!progress) return;
@@ -57,6 +60,12 @@ struct Workshop {
     if (!build_deadline) return options.build_timeout;
     const std::chrono::nanoseconds left = *build_deadline - clock.now();
     return std::clamp(left, std::chrono::nanoseconds(1), options.build_timeout);
+  }
+  // May a child of this size stay alive between its turns? Counts it when it may.
+  bool has_room_for(uint64_t bytes) {
+    if (waiting_bytes.fetch_add(bytes) + bytes <= waiting_limit_bytes) return true;
+    waiting_bytes -= bytes;
+    return false;
   }
   RunLimits build_limits() const {
     return {.timeout = build_timeout(), .memory_bytes = memory_limit_bytes, .stop = options.stop};
