@@ -15,6 +15,8 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr size_t kSlot = kMeasuredSlot;
+// Enough for ten rounds of turns that are longer than usual.
+constexpr nanoseconds kLeastConfirmation = std::chrono::seconds(3);
 
 Arm arm_for(Workshop& shop, Worker& worker, std::string label, bool fresh_inputs, bool keep) {
   return arm_of(worker, std::move(label),
@@ -281,8 +283,11 @@ Result<Point> confirm(Workshop& shop, const Original& original, const Model& mod
     arm = measured(shop, std::move(arm));
   }
   const ContestOptions options{.batch_sizes = {batch_size}, .min_rounds = 10, .max_rounds = 40};
-  const RaceResult race = run_race(
-      arms, race_options(shop, options, batch_size, {baseline.pid(), candidate.pid()}), shop.clock);
+  RaceOptions race_with =
+      race_options(shop, options, batch_size, {baseline.pid(), candidate.pid()});
+  // Whatever the rest took: without its confirmation all of it would be for nothing.
+  if (race_with.max_time) race_with.max_time = std::max(*race_with.max_time, kLeastConfirmation);
+  const RaceResult race = run_race(arms, race_with, shop.clock);
   shop.record("samples", samples_json(race, batch_size, "confirm"));
   for (const ArmSamples& arm : race.arms) {
     if (arm.failure) return Error(*arm.failure).within(arm.label);

@@ -226,6 +226,8 @@ void apply_signature(GraphSpec& graph, const Signature& signature,
         axis.symbol.clear();
         continue;
       }
+      // The model's own word for an axis that varies says more than ours.
+      if (axis.kind == AxisKind::kDynamic && !symbol->empty()) axis.symbol = *symbol;
       if (axis.kind != AxisKind::kStatic) continue;
       const bool is_batch = *symbol == batch && (!symbol->empty() || i == 0);
       if (is_batch && one_batch_size.value_or(0) > 0 && axis.min % *one_batch_size == 0) {

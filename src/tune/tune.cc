@@ -15,8 +15,10 @@ namespace {
 constexpr double kMemoryShare = 0.9;
 // What the candidates that wait may hold together: the one that runs grows with its batch.
 constexpr double kWaitingShare = 0.5;
-// Builds may use this much of --max-time; the rest is for measuring what was built.
+// Builds may use this much of --max-time, measuring goes on to here; the rest is for
+// confirming the winner and for writing it.
 constexpr double kBuildShare = 0.6;
+constexpr double kMeasureShare = 0.85;
 
 Result<StrategyOptions> strategy_of(const TuneOptions& options) {
   StrategyOptions strategy;
@@ -97,9 +99,11 @@ Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress
   }
   if (options.max_time) {
     const std::chrono::nanoseconds now = shop.clock.now();
-    shop.deadline = now + *options.max_time;
-    shop.build_deadline =
-        now + std::chrono::duration_cast<std::chrono::nanoseconds>(*options.max_time * kBuildShare);
+    const auto after = [&](double share) {
+      return now + std::chrono::duration_cast<std::chrono::nanoseconds>(*options.max_time * share);
+    };
+    shop.build_deadline = after(kBuildShare);
+    shop.deadline = after(kMeasureShare);
   }
 
   Tuner tuner(shop, strategy);

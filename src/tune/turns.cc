@@ -105,6 +105,8 @@ std::optional<Point> point_of(const ArmSamples& arm, const ArmSamples* baseline,
                  paired_speedup(arm, *baseline, kRaceConfidence)) {
     point.speedup = to_interval(*ratio);
     point.verdict = to_verdict(compare_to_one(*ratio, kIndifference));
+    // It had too few rounds for an interval because it was sent off for being this far behind.
+    if (arm.dropped && ratio->value < kFarBehind) point.verdict = Verdict::kSlower;
   }
   return point;
 }

@@ -25,6 +25,10 @@ constexpr double kRaceConfidence = 0.99;
 // Ratios this close to 1 are the same.
 constexpr double kIndifference = 0.01;
 
+// An arm that left the race early at less than this part of the original's speed is slower:
+// the race drops arms more than twice slower than the best (RaceOptions::hopeless_ratio).
+constexpr double kFarBehind = 0.5;
+
 struct ArmOptions {
   bool fresh_inputs = false;                                  // The model writes into its inputs.
   bool keep = false;                                          // Never dropped from the race.
