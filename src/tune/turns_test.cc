@@ -31,6 +31,17 @@ TEST_CASE("point_of: fewer rounds than the confidence needs are no verdict") {
   CHECK(eight.calls == 16);
 }
 
+TEST_CASE("point_of: whoever was sent off early, far behind the original, is slower") {
+  const ArmSamples baseline = steady(1'000'000, 8);
+  ArmSamples sent_off = steady(3'000'000, 2);
+  sent_off.dropped = true;
+  CHECK(point_of(sent_off, &baseline, 1)->verdict == Verdict::kSlower);
+  // Behind the best of the race, but not behind the original.
+  sent_off = steady(900'000, 2);
+  sent_off.dropped = true;
+  CHECK(point_of(sent_off, &baseline, 1)->verdict == Verdict::kCannotTell);
+}
+
 TEST_CASE("describe: says how many rounds others spoiled, if any") {
   RaceResult race{.arms = {}, .reason = StopReason::kConverged, .rounds = 12, .discarded = 0};
   CHECK(describe(race) == "12 rounds, converged");
