@@ -225,7 +225,7 @@ class TorchScriptExecutable : public PluginExecutable {
   Module prepare(Module module) {
     if (module.hasattr("training") && module.is_training()) {
       throw PluginError(HASTEN_UNSUPPORTED,
-                        "the model is in training mode\ncall model.eval() before saving");
+                        "the model is in training mode; call model.eval() before it is saved");
     }
     return with_torch(HASTEN_BUILD_FAILED, kTorchScript, [&] {
       if (double_) widen_module(module);

@@ -183,7 +183,7 @@ TEST_CASE("run: what torch throws is one sentence") {
 TEST_CASE("build: a model in training mode is refused with the remedy") {
   const Answer answer = build("training").answer();
   CHECK(answer.code == HASTEN_UNSUPPORTED);
-  CHECK(answer.text == "the model is in training mode\ncall model.eval() before saving");
+  CHECK(answer.text == "the model is in training mode; call model.eval() before it is saved");
 }
 
 TEST_CASE("build: options are checked, unknown ones list the known") {
