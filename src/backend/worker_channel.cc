@@ -139,10 +139,8 @@ Result<Json> WorkerChannel::exchange(const Json& request, nanoseconds timeout) {
 }
 
 Error WorkerChannel::refuse(std::string_view op, const Error& reason) {
-  return end({Code::kCrashed,
-              format("{}: the worker's answer to '{}' makes no sense: {}{}", options_.backend.name,
-                     op, reason.message, last_words()),
-              where_the_log_is()});
+  return end({Code::kCrashed, format("{}: the worker's answer to '{}' makes no sense: {}{}",
+                                     options_.backend.name, op, reason.message, last_words())});
 }
 
 Status WorkerChannel::send(std::string_view frame, std::string_view op, nanoseconds deadline) {
@@ -198,8 +196,7 @@ Status WorkerChannel::check_limits(std::string_view op, nanoseconds deadline) {
   if (time >= deadline) {
     return end({Code::kTimedOut,
                 format("{}: no answer to '{}' within its time limit; the worker was killed{}", name,
-                       op, last_words()),
-                where_the_log_is()});
+                       op, last_words())});
   }
   if (options_.memory_limit_bytes > 0 && time - memory_checked_ >= kMemoryInterval) {
     memory_checked_ = time;
@@ -208,8 +205,7 @@ Status WorkerChannel::check_limits(std::string_view op, nanoseconds deadline) {
       return end(
           {Code::kOutOfMemory,
            format("{}: used {} during '{}', more than the limit of {}; the worker was killed", name,
-                  human_size(used), op, human_size(options_.memory_limit_bytes)),
-           where_the_log_is()});
+                  human_size(used), op, human_size(options_.memory_limit_bytes))});
     }
   }
   return {};
@@ -231,9 +227,9 @@ Error WorkerChannel::died(std::string_view op) {
   std::string how = "closed its connection";
   if (status && status->signal != 0) how = status->describe();
   if (status && status->signal == 0) how = "ended with " + status->describe();
-  std::string hint = where_the_log_is();
+  std::string hint;
   if (status && status->signal == SIGKILL) {
-    hint = "SIGKILL by somebody else: the system may have run out of memory; " + hint;
+    hint = "SIGKILL by somebody else: the system may have run out of memory";
   }
   return end({Code::kCrashed,
               format("{}: the worker {}{} during '{}'{}", options_.backend.name,
@@ -263,10 +259,6 @@ std::string WorkerChannel::last_words() const {
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kLines));
   }
   return format("; its last output: {}", join(lines, " | "));
-}
-
-std::string WorkerChannel::where_the_log_is() const {
-  return format("its output is in {}", (options_.work_dir / "worker.log").string());
 }
 
 void WorkerChannel::stop() {

@@ -53,7 +53,6 @@ class WorkerChannel {
   Error end(Error why);
   void close();
   std::string last_words() const;
-  std::string where_the_log_is() const;
 
   WorkerOptions options_;
   ChildProcess child_;

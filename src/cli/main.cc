@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,8 @@ int worker(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file that grows beyond a limit (ulimit -f) is an error to tell, not an end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const std::string_view command = argc > 1 ? argv[1] : "";
     if (command == "worker" && argc > 2) return worker(argc, argv);
