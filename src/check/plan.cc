@@ -88,4 +88,30 @@ std::vector<PlannedSize> plan_sizes(const std::vector<SymbolRange>& symbols) {
   return all;
 }
 
+bool computes_wide_integers(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  const auto is_wide = [](const Tensor& t) {
+    return t.size() > 0 && (t.dtype() == DType::kInt64 || t.dtype() == DType::kUInt64);
+  };
+  const auto is_exact = [](const Tensor& t) { return t.dtype() <= DType::kInt64; };
+  return std::ranges::any_of(inputs, is_wide) && std::ranges::any_of(outputs, is_wide) &&
+         std::ranges::all_of(outputs, is_exact);
+}
+
+std::vector<Tensor> beyond_32_bits(std::span<const Tensor> inputs) {
+  constexpr int64_t kFar = 5'000'000'000;
+  std::vector<Tensor> moved;
+  for (const Tensor& input : inputs) {
+    moved.push_back(input.clone());
+    Tensor& tensor = moved.back();
+    if (tensor.dtype() == DType::kInt64) {
+      auto* values = static_cast<int64_t*>(tensor.data());
+      for (size_t i = 0; i < tensor.size(); ++i) values[i] += values[i] < 0 ? -kFar : kFar;
+    } else if (tensor.dtype() == DType::kUInt64) {
+      auto* values = static_cast<uint64_t*>(tensor.data());
+      for (size_t i = 0; i < tensor.size(); ++i) values[i] += static_cast<uint64_t>(kFar);
+    }
+  }
+  return moved;
+}
+
 }  // namespace hasten

@@ -83,5 +83,38 @@ TEST_CASE("plan_sizes: no size twice, and none of the recorded ones but the ends
   }
 }
 
+template <class T>
+std::vector<Tensor> one(std::vector<T> values) {
+  const int64_t shape[] = {static_cast<int64_t>(values.size())};
+  std::vector<Tensor> tensors;
+  tensors.push_back(Tensor::from<T>(values, shape));
+  return tensors;
+}
+
+TEST_CASE("computes_wide_integers: only where 64-bit integers come in and nothing else comes out") {
+  CHECK(computes_wide_integers(one<int64_t>({1}), one<int64_t>({2})));
+  CHECK(computes_wide_integers(one<uint64_t>({1}), one<uint64_t>({2})));
+  CHECK_FALSE(computes_wide_integers(one<int64_t>({1}), one<float>({2})));
+  CHECK_FALSE(computes_wide_integers(one<float>({1}), one<int64_t>({2})));
+  CHECK_FALSE(computes_wide_integers(one<int32_t>({1}), one<int64_t>({2})));
+  CHECK_FALSE(computes_wide_integers(one<int64_t>({}), one<int64_t>({})));
+  std::vector<Tensor> mixed = one<int64_t>({1});
+  mixed.push_back(std::move(one<float>({0.5F}).front()));
+  CHECK_FALSE(computes_wide_integers(one<int64_t>({1}), mixed));
+}
+
+TEST_CASE("beyond_32_bits: 64-bit integers leave the range, the sign and the others stay") {
+  std::vector<Tensor> inputs = one<int64_t>({0, 2, -3});
+  inputs.push_back(std::move(one<uint64_t>({7}).front()));
+  inputs.push_back(std::move(one<int32_t>({4}).front()));
+  const std::vector<Tensor> moved = beyond_32_bits(inputs);
+  const auto wide = moved[0].values<int64_t>();
+  CHECK(std::vector<int64_t>(wide.begin(), wide.end()) ==
+        std::vector<int64_t>{5'000'000'000, 5'000'000'002, -5'000'000'003});
+  CHECK(moved[1].values<uint64_t>()[0] == 5'000'000'007);
+  CHECK(moved[2].values<int32_t>()[0] == 4);
+  CHECK(inputs[0].values<int64_t>()[1] == 2);
+}
+
 }  // namespace
 }  // namespace hasten

@@ -174,7 +174,7 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& c) {
       ->option_text("SIZE");
   sub->add_option_function<string>(
          "--waiting-limit", [&t](const string& text) { t.waiting_limit_bytes = *parse_size(text); },
-         "Of all candidates that wait for a turn; others are loaded for each; default: half")
+         "Of all that wait for a turn, together; default: half of what is free")
       ->check(size_validator())
       ->option_text("SIZE");
 

@@ -149,8 +149,13 @@ class Race {
     }
   }
 
-  size_t leader() const {
-    const std::vector<size_t> list = live_arms();
+  // Of the live arms; there is at least one.
+  size_t leader(bool with_kept) const {
+    std::vector<size_t> list = live_arms();
+    if (!with_kept) {
+      std::erase_if(list, [&](size_t i) { return arms_[i].keep; });
+      if (list.empty()) list = live_arms();
+    }
     return *std::min_element(list.begin(), list.end(), [&](size_t a, size_t b) {
       return median(medians_[a]) < median(medians_[b]);
     });
@@ -158,7 +163,7 @@ class Race {
 
   void drop_hopeless() {
     if (live_arms().empty()) return;
-    const double best = median(medians_[leader()]);
+    const double best = median(medians_[leader(options_.kept_arms_lead)]);
     for (const size_t i : live_arms()) {
       if (arms_[i].keep) continue;
       result_.arms[i].dropped = median(medians_[i]) > options_.hopeless_ratio * best;
@@ -170,7 +175,7 @@ class Race {
     for (const size_t i : live_arms()) {
       if (arms_[i].keep) return i;
     }
-    return leader();
+    return leader(true);
   }
 
   bool converged() const {

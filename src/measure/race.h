@@ -58,6 +58,7 @@ struct RaceOptions {
   double confidence = 0.99;
   // An arm more than this times slower than the best after two rounds is dropped.
   double hopeless_ratio = 2.0;
+  bool kept_arms_lead = true;         // False: being far behind a kept arm drops nobody.
   ActivityProbe activity{};           // Asked around each round; none: no round is discarded.
   uint64_t seed = 0;
   std::stop_token stop{};

@@ -161,6 +161,19 @@ TEST_CASE("run_race: hopeless arms leave after two rounds, kept ones never") {
   CHECK(race.arms[0].rounds.size() == 8);
 }
 
+TEST_CASE("run_race: where the kept arm is no competitor, only the others send each other off") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("base", 100, true), stage.steady("fast", 300),
+                              stage.steady("nearly", 500), stage.steady("hopeless", 700)};
+  RaceOptions options;
+  options.kept_arms_lead = false;
+  const RaceResult race = run_race(arms, options, stage.clock);
+  CHECK_FALSE(race.arms[1].dropped);
+  CHECK_FALSE(race.arms[2].dropped);
+  CHECK(race.arms[3].dropped);
+  CHECK_FALSE(run_race(std::span(arms).first(1), options, stage.clock).arms[0].dropped);
+}
+
 TEST_CASE("run_race: one cold first turn does not drop an arm") {
   Stage stage;
   int turns = 0;

@@ -149,6 +149,7 @@ RaceOptions race_options(const Workshop& shop, const ContestOptions& options, in
   race.turn = kTurnLength;
   race.min_rounds = options.min_rounds;
   race.max_rounds = options.max_rounds;
+  race.kept_arms_lead = options.original_takes_part;
   race.confidence = kRaceConfidence;
   race.indifference = kIndifference;
   race.seed = shop.options.seed + static_cast<uint64_t>(batch_size);

@@ -159,6 +159,25 @@ Status run_planned_sizes(Workshop& shop, Original& original, bool batch_is_guess
   return {};
 }
 
+// Integers that samples are too small to show. In a process of its own and for a short time:
+// what such values do to a model (an index, a length) nobody knows, and a model that does not
+// answer them is not asked for more.
+void probe_wide_integers(Workshop& shop, const Model& model, Original& original) {
+  constexpr std::chrono::nanoseconds kTimeout = std::chrono::seconds(10);
+  const CheckCase& first = original.cases.front();
+  if (!computes_wide_integers(first.inputs, first.reference.outputs)) return;
+  Result<Worker> worker = start_and_build(shop, model, *original.backend, original.trial.candidate,
+                                          original.graph, "wide-integers");
+  if (!worker) return;
+  TuneOptions options = shop.options;
+  options.run_timeout = std::min(options.run_timeout, kTimeout);
+  std::vector<Tensor> inputs = beyond_32_bits(first.inputs);
+  Result<std::vector<Tensor>> outputs = answer(*worker, inputs, options);
+  if (!outputs) return;
+  original.cases.push_back(
+      case_of("integers beyond 32 bits", std::move(inputs), std::move(*outputs), original.graph));
+}
+
 Status study_behaviour(Workshop& shop, Original& original) {
   const CheckCase& first = original.cases.front();
   Worker& worker = *original.worker;
@@ -271,6 +290,7 @@ Result<Original> study_original(Workshop& shop, const Model& model, const Scoute
   original.trial.build_s = std::chrono::duration<double>(shop.clock.now() - begin).count();
   HASTEN_TRY_STATUS(run_samples(shop, original));
   HASTEN_TRY_STATUS(run_planned_sizes(shop, original, prepared.batch_is_guessed));
+  probe_wide_integers(shop, model, original);
   ask_oracle(shop, model, original);
   name_outputs(original, signature);
   describe_outputs(original);

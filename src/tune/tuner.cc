@@ -144,7 +144,10 @@ bool Tuner::stands(const GraphOutcome& outcome, const Point& confirmed, std::str
   if (!strategy_.performance_validation || !confirmed.speedup) return true;
   const double speedup = confirmed.speedup->estimate;
   why = format("measured again it is {} times as fast", ratio_text(*confirmed.speedup));
-  if (one_by_one(strategy_.name)) return speedup >= 1 + strategy_.min_speedup;
+  // The gate is about the estimate, which noise alone may lift over it.
+  const bool doubtful =
+      confirmed.verdict == Verdict::kCannotTell || confirmed.verdict == Verdict::kSlower;
+  if (one_by_one(strategy_.name)) return speedup >= 1 + strategy_.min_speedup && !doubtful;
   if (strategy_.name == StrategyName::kLatencyBudget) {
     const std::vector<Point>& points = outcome.original.trial.points;
     const bool original_fits = std::any_of(points.begin(), points.end(), [&](const Point& p) {
@@ -212,7 +215,8 @@ void Tuner::measure_the_outrun(GraphOutcome& outcome) {
 ContestOptions Tuner::contest_options(const Original& original) const {
   const std::vector<int64_t>& given = shop_.options.batch_sizes;
   return {.batch_sizes = sizes_to_measure(strategy_, given, original.graph.has_batch_axis()),
-          .stop_when_saturated = given.empty()};
+          .stop_when_saturated = given.empty(),
+          .original_takes_part = strategy_.performance_validation};
 }
 
 void Tuner::write_down(const GraphOutcome& outcome, bool settled) {
