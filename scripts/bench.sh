@@ -9,7 +9,7 @@
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-[[ $PWD == *[$]* ]] || export CCACHE_BASEDIR=$PWD  # As in setup.sh.
+source scripts/ccache.sh
 scripts/setup.sh
 # In the release build: benchmarks measure what users run.
 cmake --preset release -DHASTEN_BENCH=ON > .deps/logs/configure-bench.log ||

@@ -5,7 +5,8 @@
 #
 #   scripts/setup.sh             Debian packages, .venv, headers, the release build
 #   scripts/setup.sh --no-build  the same without configuring or building
-#   scripts/setup.sh --core      only what the core needs: no framework, no .venv
+#   scripts/setup.sh --core PRESET FOLDER   only what the core needs: no framework, no .venv;
+#                                and the build of that preset with its tests
 #   scripts/setup.sh --all       the release build with its tests
 #
 # HASTEN_SETUP_PYTHON names the Python that .venv is made from (3.11 or later).
@@ -13,8 +14,7 @@ set -euo pipefail
 export LC_ALL=C.UTF-8
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 root=$PWD
-# Another clone on this machine finds what this one compiled. ccache expands a $ in its settings.
-[[ $PWD == *[$]* ]] || export CCACHE_BASEDIR=$PWD
+source scripts/ccache.sh
 started=${EPOCHREALTIME//[!0-9]/}
 
 say() {
@@ -166,7 +166,7 @@ onnxruntime_headers() {
 # CMake refuses a build folder that was moved; so the stamp names where it was made.
 configure() {
   local preset=$1 folder=$2 key
-  key="$(hash_of CMakePresets.json) $(< .deps/stamps/venv) $root"
+  key="$(hash_of CMakePresets.json) $(cat .deps/stamps/{dlpack,venv} 2> /dev/null) $root"
   if fresh "configure-$preset" "$key" && [[ -f $folder/build.ninja ]]; then return; fi
   say "configuring the $preset build"
   cmake --preset "$preset" --fresh > ".deps/logs/configure-$preset.log" 2>&1 || {
@@ -176,13 +176,22 @@ configure() {
   finish "configure-$preset" "$key"
 }
 
-# build FOLDER TARGET: quiet where there is nothing to do.
+# build FOLDER TARGET: a line for every tenth step, and all that is no step: warnings and errors.
+build_progress() {
+  local line done_so_far
+  while IFS= read -r line; do
+    case $line in
+      '[build] '*)
+        done_so_far=${line#* }
+        [[ ${done_so_far%%/*} != *0 || $done_so_far == 0/* ]] || say "  $done_so_far" ;;
+      'ninja: Entering directory'* | 'ninja: no work to do.' | '-- '*) ;;
+      *) printf '%s\n' "$line" >&2 ;;
+    esac
+  done
+}
+
 build() {
-  local status
-  status=$(ninja -C "$1" -n "$2" | tail -n 1)
-  [[ $status == *'no work to do'* ]] && return
-  say "building $2 in $1/"
-  NINJA_STATUS='[build] %f/%t  %e s  ' ninja -C "$1" "$2" >&2 || fail "the build failed"
+  NINJA_STATUS='[build] %f/%t ' ninja -C "$1" "$2" 2>&1 | build_progress || fail "the build failed"
 }
 
 main() {
@@ -195,10 +204,10 @@ main() {
   install_packages
   if [[ $mode != --core ]]; then make_venv; fi
   dlpack_header
-  if [[ $mode == --core ]]; then return; fi
-  onnxruntime_headers
+  [[ $mode == --core ]] || onnxruntime_headers
   case $mode in
     --no-build) ;;
+    --core) configure "$2" "$3"; build "$3" all ;;
     --all) configure release build; build build all ;;
     build) configure release build; build build product ;;
     *) fail "unknown option $mode" "see the top of scripts/setup.sh" ;;

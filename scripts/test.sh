@@ -9,7 +9,6 @@
 # Arguments after the first go to ctest: scripts/test.sh all -L unit
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
-[[ $PWD == *[$]* ]] || export CCACHE_BASEDIR=$PWD  # As in setup.sh.
 what=${1:-all}
 (($# == 0)) || shift
 jobs=$(nproc)
@@ -27,11 +26,8 @@ run_ctest() {
 core_preset() {
   local preset=$1 folder=$2
   shift 2
-  scripts/setup.sh --core
   say "$preset: building"
-  cmake --preset "$preset" > ".deps/logs/configure-$preset.log" ||
-    { cat ".deps/logs/configure-$preset.log" >&2; exit 1; }
-  NINJA_STATUS='[build] %f/%t  %e s  ' ninja -C "$folder"
+  scripts/setup.sh --core "$preset" "$folder"
   say "$preset: testing"
   run_ctest "$folder" "$@"
 }
