@@ -27,7 +27,7 @@ core_preset() {
   local preset=$1 folder=$2
   shift 2
   say "$preset: building"
-  scripts/setup.sh --core "$preset" "$folder"
+  scripts/setup.sh --core "$preset" "$folder" || return
   say "$preset: testing"
   run_ctest "$folder" "$@"
 }
@@ -35,9 +35,12 @@ core_preset() {
 case $what in
   all)
     scripts/setup.sh --all
-    core_preset core-only build-core
+    # Both, whatever the first says: one run shows all that is wrong.
+    failed=0
+    core_preset core-only build-core || failed=1
     say "release: testing"
-    run_ctest build "$@"
+    run_ctest build "$@" || failed=1
+    exit "$failed"
     ;;
   core) core_preset core-only build-core "$@" ;;
   asan) core_preset asan build-asan -L 'unit|worker' "$@" ;;
