@@ -254,10 +254,13 @@ class OpenVinoExecutable : public PluginExecutable {
     const bool same_shape =
         bound.data && std::equal(sizes.begin(), sizes.end(), bound.shape.begin(), bound.shape.end(),
                                  [](int64_t a, size_t b) { return static_cast<size_t>(a) == b; });
-    if (!same_shape) bound.shape.assign(sizes.begin(), sizes.end());
+    if (!same_shape) {
+      bound.shape.assign(sizes.begin(), sizes.end());
+      bound.data = nullptr;  // Until it is bound: what follows may throw.
+    }
     const ov::element::Type type = element_type(t.dtype);
     if (bytes_of(t) <= kCopiedUpTo || !is_compact(t)) {
-      if (!same_shape || bound.data != bound.own.data()) {
+      if (!same_shape || !bound.own || bound.data != bound.own.data()) {
         bound.own = ov::Tensor(type, bound.shape);
         call.request.set_input_tensor(input_index_[i], bound.own);
         bound.data = bound.own.data();
