@@ -3,6 +3,8 @@
 spaces, quotes, `$` and Chinese letters, paths relative to the working folder."""
 # ctest: TIMEOUT 600 LABELS e2e PROCESSORS 2
 import contextlib
+import ctypes
+import functools
 import os
 import resource
 import shutil
@@ -24,9 +26,18 @@ def quick(folder: Path, model, *arguments, **options):
     return tune(folder, model, *arguments, sizes="1", backends=[GOOD], **options)
 
 
+@functools.cache
+def leave_the_mounts_of_others():
+    """From here on what this process mounts is its own, and goes with it however it ends."""
+    CLONE_NEWNS = 0x20000
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) == 0:
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
 @contextlib.contextmanager
 def mounted(folder: Path, *words):
     folder.mkdir()
+    leave_the_mounts_of_others()
     done = subprocess.run(["mount", *words, str(folder)], capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"cannot mount here: {done.stderr.strip()}")
