@@ -157,6 +157,15 @@ def test_strange_but_right_candidates_are_measured_like_others(tmp_path):
     assert done.report["winner"]["fell_back"] is False
 
 
+def test_answers_that_turn_wrong_after_many_calls_do_not_win(tmp_path):
+    """The check is over by then, and a race looks at times only."""
+    model = fake_model(tmp_path / "model.fake")
+    late = fake(after_calls=200, fault="zeros", latency_us=100)
+    done = tune(tmp_path, model, sizes="1", backends=[late, GOOD])
+    expect(done.trials[late], rejected("confirm", "after the race", "output 'y' is off by"))
+    assert done.winner == GOOD
+
+
 @pytest.mark.parametrize("fault", ["zeros", "wrong_row", "nondeterministic", "wrong_dtype"])
 def test_whole_numbers_have_to_be_exact(tmp_path, fault):
     model = fake_model(tmp_path / "whole.fake", dtype="int32")
