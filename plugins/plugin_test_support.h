@@ -155,9 +155,11 @@ class Plugin {
     const hasten_code code = api_->probe(&device, &text);
     return {code, text.text};
   }
-  Answer inspect(const std::string& path, const char* format = "onnx") const {
+  Answer inspect(const std::string& path, const char* format = "onnx",
+                 const char* graph = "{}") const {
     TextSink json, error;
-    const hasten_model model = model_at(path, format);
+    hasten_model model = model_at(path, format);
+    model.graph_json = graph;
     const hasten_code code = api_->inspect(&model, &json, &error);
     return {code, code == HASTEN_OK ? json.text : error.text};
   }

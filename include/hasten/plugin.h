@@ -91,6 +91,7 @@ typedef struct hasten_backend_api {
 
   /* The file's own signature as JSON:
    *   {"inputs": [{"name","dtype"?,"shape"?:[int|"symbol"],"optional"?}], "outputs": [...]}
+   * With a `graph_json` whose inputs are known, also what only a call can tell.
    * HASTEN_UNSUPPORTED for a format that describe() does not list under "inspects". */
   hasten_code (*inspect)(const hasten_model*, hasten_sink* signature_json, hasten_sink* error);
 

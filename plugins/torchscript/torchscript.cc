@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TorchScript by libtorch. No other file of this plugin sees torch: its headers cost ten seconds.
+// TorchScript by libtorch. No other source file of this plugin sees torch: its headers cost ten
+// seconds.
 
 // Before torch, which declares a std::quoted that plugin.hpp would find.
 #include <hasten/plugin.hpp>
@@ -9,7 +10,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/api/module.h>
@@ -30,12 +30,12 @@
 #include "graph_inputs.h"
 #include "options.h"
 #include "payload.h"
+#include "results.h"
 
 namespace hasten {
 namespace {
 
 using c10::IValue;
-using c10::TypeKind;
 using torch::jit::Module;
 
 Module read_module(const std::string& path) {
@@ -44,7 +44,7 @@ Module read_module(const std::string& path) {
 }
 
 bool is_tensor(const c10::TypePtr& type) {
-  if (type->kind() == TypeKind::TensorType) return true;
+  if (type->kind() == c10::TypeKind::TensorType) return true;
   const auto optional = type->cast<c10::OptionalType>();
   return optional && is_tensor(optional->getElementType());
 }
@@ -64,69 +64,6 @@ std::vector<size_t> tensor_arguments(const c10::FunctionSchema& schema) {
   }
   return found;
 }
-
-// Walks results in a fixed order: tuples and lists by position, dictionaries as they were
-// filled. Tensors and numbers count, None and text do not.
-class Flattener {
- public:
-  // Names and number of the outputs that a type promises; none when only a call can tell.
-  static std::optional<std::vector<std::string>> names_of(const c10::TypePtr& type) {
-    std::vector<std::string> names;
-    return add_names(type, "output", names) ? std::optional(std::move(names)) : std::nullopt;
-  }
-
-  void add(const IValue& value) {
-    if (value.isTensor()) {
-      tensors.push_back(value.toTensor());
-    } else if (value.isInt() || value.isBool() || value.isDouble()) {
-      const at::ScalarType type = value.isInt()    ? at::kLong
-                                  : value.isBool() ? at::kBool
-                                                   : at::kDouble;
-      tensors.push_back(at::scalar_tensor(value.toScalar(), type));
-    } else if (value.isTuple()) {
-      for (const IValue& item : value.toTupleRef().elements()) add(item);
-    } else if (value.isList()) {
-      for (const IValue& item : value.toListRef()) add(item);
-    } else if (value.isGenericDict()) {
-      for (const auto& entry : value.toGenericDict()) {
-        keys += entry.key().isString() ? entry.key().toStringRef() + "\n" : "\n";
-        add(entry.value());
-      }
-    } else if (!value.isNone() && !value.isString()) {
-      throw PluginError(HASTEN_UNSUPPORTED, "an output is a " + value.tagKind());
-    }
-  }
-
-  std::vector<at::Tensor> tensors;
-  std::string keys;  // Of all dictionaries: another order would swap outputs.
-
- private:
-  static bool add_names(const c10::TypePtr& type, const std::string& prefix,
-                        std::vector<std::string>& names) {
-    switch (type->kind()) {
-      case TypeKind::TensorType:
-      case TypeKind::IntType:
-      case TypeKind::FloatType:
-      case TypeKind::BoolType:
-        names.push_back(prefix);
-        return true;
-      case TypeKind::NoneType:
-      case TypeKind::StringType:
-        return true;
-      case TypeKind::TupleType: {
-        const auto tuple = type->expect<c10::TupleType>();
-        for (size_t i = 0; i < tuple->elements().size(); ++i) {
-          const std::string part =
-              tuple->schema() ? tuple->schema()->arguments()[i].name() : std::to_string(i);
-          if (!add_names(tuple->elements()[i], prefix + "_" + part, names)) return false;
-        }
-        return true;
-      }
-      default:
-        return false;
-    }
-  }
-};
 
 bool narrow(at::ScalarType type) {
   return type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
@@ -193,6 +130,7 @@ class TorchScriptExecutable : public PluginExecutable {
   }
 
   std::pair<size_t, size_t> arity() override { return {positions_.size(), n_outputs_}; }
+  const std::vector<std::string>& output_names() const { return output_names_; }
   void save(const std::string& dir) override { save_payload(dir, path_, options_, graph_); }
 
   void run(std::span<const DLTensor> inputs, std::span<OwnedTensor> outputs) override {
@@ -285,8 +223,9 @@ class TorchScriptExecutable : public PluginExecutable {
 
   void count_outputs(const Module& module) {
     const auto& returns = method_->function().getSchema().returns();
-    if (const auto names = Flattener::names_of(returns.at(0).type())) {
+    if (auto names = names_of(returns.at(0).type())) {
       n_outputs_ = names->size();
+      output_names_ = std::move(*names);
       return;
     }
     if (graph_.empty()) {
@@ -301,10 +240,12 @@ class TorchScriptExecutable : public PluginExecutable {
         zeros.push_back(
             prepared(at::zeros(input.smallest, torch_type(std::string_view(input.dtype))->scalar)));
       }
+      const IValue value = call(module.deepcopy().get_method("forward"), zeros);
       Flattener results;
-      results.add(call(module.deepcopy().get_method("forward"), zeros));
+      results.add(value);
       n_outputs_ = results.tensors.size();
       keys_ = results.keys;
+      output_names_ = names_in(value);
     });
   }
 
@@ -340,6 +281,7 @@ class TorchScriptExecutable : public PluginExecutable {
   std::vector<IValue> defaults_;   // Per argument of forward(), self first.
   std::vector<size_t> positions_;  // Of the inputs among the arguments.
   size_t n_outputs_ = 0;
+  std::vector<std::string> output_names_;
   std::string keys_;
 };
 
@@ -362,8 +304,7 @@ class TorchScriptBackend : public PluginBackend {
                 ("{\"name\":" + plugin_detail::quoted(argument.name())) +
                 (argument.default_value() ? ",\"optional\":true}" : "}");
     }
-    const auto names = Flattener::names_of(schema.returns().at(0).type());
-    for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    for (const std::string& name : output_names(model, schema)) {
       outputs += (outputs.empty() ? "" : ",") + ("{\"name\":" + plugin_detail::quoted(name)) + "}";
     }
     return "{\"inputs\":[" + inputs + "],\"outputs\":[" + outputs + "]}";
@@ -388,6 +329,17 @@ class TorchScriptBackend : public PluginBackend {
   }
 
  private:
+  // Of a list or a dictionary only a call can tell, and for that inputs have to be known.
+  std::vector<std::string> output_names(const hasten_model& model,
+                                        const c10::FunctionSchema& schema) {
+    if (auto names = names_of(schema.returns().at(0).type())) return *names;
+    std::vector<GraphInput> graph = graph_inputs(model.graph_json);
+    if (graph.empty()) return {};
+    const hasten_option mode{"mode", "eager"};
+    const Options eager(describe().options, {&mode, 1}, kTorchScript);
+    return TorchScriptExecutable(model.path, eager, std::move(graph), 1).output_names();
+  }
+
   static void expect_format(const hasten_model& model) {
     if (std::string_view(model.format) == kTorchScript) return;
     throw PluginError(HASTEN_UNSUPPORTED, std::string("takes torchscript, not ") + model.format);

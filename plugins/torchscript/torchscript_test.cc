@@ -49,6 +49,13 @@ TEST_CASE("inspect: tensors are inputs, arguments with defaults are optional, ne
   CHECK(inspect("dictionary").says(R"("outputs":[]})"));
 }
 
+TEST_CASE("inspect: with known inputs, what only a call shows is named by its keys") {
+  CHECK(plugin()
+            .inspect(data("dictionary"), "torchscript", kTwoInputs)
+            .says(R"("outputs":[{"name":"output_sum_0"},{"name":"output_parts_0"},)"
+                  R"({"name":"output_parts_1"}]})"));
+}
+
 TEST_CASE("inspect: an argument that is no tensor and has no default is refused by name") {
   const Answer answer = inspect("number_input");
   CHECK(answer.code == HASTEN_UNSUPPORTED);

@@ -126,8 +126,10 @@ Result<Json> BackendLibrary::probe(int threads) const {
 }
 
 Result<Json> BackendLibrary::inspect(const std::filesystem::path& model,
-                                     const std::string& model_format) const {
-  const hasten_model m{sizeof(hasten_model), model.c_str(), model_format.c_str(), "{}"};
+                                     const std::string& model_format, const Json& graph) const {
+  const std::string graph_json = graph.is_object() ? graph.dump() : "{}";
+  const hasten_model m{sizeof(hasten_model), model.c_str(), model_format.c_str(),
+                       graph_json.c_str()};
   StringSink text, error;
   if (const hasten_code code = api_->inspect(&m, &text, &error); code != HASTEN_OK) {
     return error_of(code, error.text, name());

@@ -32,7 +32,8 @@ class BackendLibrary {
 
   Result<Json> describe() const;
   Result<Json> probe(int threads) const;  // The facts, or why it cannot work here.
-  Result<Json> inspect(const std::filesystem::path& model, const std::string& format) const;
+  Result<Json> inspect(const std::filesystem::path& model, const std::string& format,
+                       const Json& graph = {}) const;
   Result<Json> candidates(const std::filesystem::path& model, const std::string& format,
                           int threads) const;
   Result<Executable> build(const std::filesystem::path& model, const std::string& format,

@@ -62,9 +62,9 @@ Result<Json> Worker::probe(nanoseconds timeout) {
 }
 
 Result<Json> Worker::inspect(const std::filesystem::path& model, const std::string& model_format,
-                             nanoseconds timeout) {
+                             nanoseconds timeout, const Json& graph) {
   Json request = request_of("inspect");
-  request.set("model", from_root(model)).set("format", model_format);
+  request.set("model", from_root(model)).set("format", model_format).set("graph", graph);
   return impl_->field(request, "signature", timeout);
 }
 

@@ -61,8 +61,9 @@ class Worker {
   const std::string& backend() const;
   Result<Json> describe(std::chrono::nanoseconds timeout);
   Result<Json> probe(std::chrono::nanoseconds timeout);
+  // With a `graph`, also what only a call can tell.
   Result<Json> inspect(const std::filesystem::path& model, const std::string& format,
-                       std::chrono::nanoseconds timeout);
+                       std::chrono::nanoseconds timeout, const Json& graph = {});
   Result<Json> candidates(const std::filesystem::path& model, const std::string& format,
                           std::chrono::nanoseconds timeout);
 

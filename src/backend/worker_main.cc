@@ -94,8 +94,8 @@ class Server {
   }
 
   Result<Json> inspect(const Json& request) {
-    HASTEN_TRY(Json signature,
-               library_.inspect(request["model"].as_string(), request["format"].as_string()));
+    HASTEN_TRY(Json signature, library_.inspect(request["model"].as_string(),
+                                                request["format"].as_string(), request["graph"]));
     return Json::object({{"signature", std::move(signature)}});
   }
 

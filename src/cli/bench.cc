@@ -190,6 +190,16 @@ std::string to_text(const Measured& measured, const std::vector<Side>& sides, in
   return text;
 }
 
+// The inputs of a model that has to be called to be understood: the user's, or the artifact's.
+Result<GraphSpec> graph_of(const BenchCommand& command, const std::vector<Side>& opened,
+                           const Signature& signature) {
+  for (const Side& side : opened) {
+    if (command.inputs.empty() && side.runnable.graph) return *side.runnable.graph;
+  }
+  HASTEN_TRY(BenchInputs inputs, given_inputs(command, signature));
+  return std::move(inputs.graph);
+}
+
 Result<std::vector<Side>> open_sides(const BenchCommand& command, Spawner& spawner,
                                      const std::filesystem::path& folder, std::stop_token stop) {
   std::vector<std::filesystem::path> targets = {command.target};
@@ -198,10 +208,12 @@ Result<std::vector<Side>> open_sides(const BenchCommand& command, Spawner& spawn
   for (const std::filesystem::path& target : targets) {
     const std::filesystem::path scratch = folder / format("{}", sides.size());
     HASTEN_TRY_STATUS(make_folder(scratch));
+    const auto known = [&](const Signature& s) { return graph_of(command, sides, s); };
     HASTEN_TRY(Runnable runnable, open_runnable(spawner, target,
                                                 {.work_dir = scratch,
                                                  .plugins = command.common.plugins,
                                                  .backend = {},
+                                                 .graph_of = known,
                                                  .threads = command.common.threads,
                                                  .stop = stop}));
     for (const std::string& warning : runnable.warnings) print_warning(warning);

@@ -15,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "model/model.h"
+#include "model/recording.h"
 #include "model/samples.h"
 #include "tensor/npz.h"
 #include "tune/runnable.h"
@@ -151,6 +152,19 @@ int run_calls(const Target& target, const RunCommand& command) {
   return kExitDone;
 }
 
+// What the first call looks like, for models that have to be called to be understood.
+Result<GraphSpec> graph_of(const RunCommand& command, const Signature& signature) {
+  const std::filesystem::path& file = command.inputs.front();
+  HASTEN_TRY(const NamedTensors arrays, read_npz(file));
+  RecordedCall call;
+  HASTEN_TRY(call.sample.inputs, match_inputs(arrays, signature, file.string()));
+  std::vector<std::string> names;
+  for (const ValueInfo& input : signature.inputs) names.push_back(input.name);
+  std::vector<RecordedCall> calls;
+  calls.push_back(std::move(call));
+  return std::move(group_into_graphs(std::move(calls), names).front().spec);
+}
+
 // By the table of contents only: hashing a large model would delay the first output.
 bool is_artifact(const std::filesystem::path& path) {
   const Result<ZipReader> zip = ZipReader::open(path);
@@ -176,12 +190,14 @@ int run_run(const RunCommand& command) {
   Result<TemporaryFolder> folder = TemporaryFolder::create("run");
   if (!folder) return fail(folder.error());
   Spawner spawner;
-  Result<Runnable> runnable = open_runnable(spawner, command.target,
-                                            {.work_dir = folder->path(),
-                                             .plugins = command.common.plugins,
-                                             .backend = command.backend,
-                                             .threads = command.common.threads,
-                                             .stop = interrupt.token()});
+  Result<Runnable> runnable =
+      open_runnable(spawner, command.target,
+                    {.work_dir = folder->path(),
+                     .plugins = command.common.plugins,
+                     .backend = command.backend,
+                     .graph_of = [&](const Signature& s) { return graph_of(command, s); },
+                     .threads = command.common.threads,
+                     .stop = interrupt.token()});
   if (!runnable) return fail(runnable.error());
   return run_calls(target_of(std::move(*runnable)), command);
 }

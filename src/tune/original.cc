@@ -2,6 +2,7 @@
 #include "tune/original.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -220,13 +221,28 @@ void ask_oracle(Workshop& shop, const Model& model, Original& original) {
   }
 }
 
-void name_outputs(Original& original, const Signature& signature) {
+// Where the file itself does not tell how many outputs there are, its backend may know now.
+std::vector<ValueInfo> told_outputs(Workshop& shop, const Model& model, Original& original,
+                                    const Signature& signature, size_t count) {
+  if (signature.outputs.size() == count) return signature.outputs;
+  const Result<Json> json = original.worker->inspect(
+      model.path, model.format, shop.options.run_timeout, original.graph.to_json());
+  if (!json) return {};
+  Result<Signature> known = Signature::from_json(*json);
+  return known && known->outputs.size() == count ? known->outputs : std::vector<ValueInfo>();
+}
+
+void name_outputs(Workshop& shop, const Model& model, Original& original,
+                  const Signature& signature) {
   const size_t count = original.cases.front().reference.outputs.size();
+  const std::vector<ValueInfo> told = told_outputs(shop, model, original, signature, count);
+  std::set<std::string> taken;
   for (size_t i = 0; i < count; ++i) {
-    const bool named = signature.outputs.size() == count && !signature.outputs[i].name.empty();
-    original.output_names.push_back(named        ? signature.outputs[i].name
+    const bool named = !told.empty() && !told[i].name.empty() && !taken.contains(told[i].name);
+    original.output_names.push_back(named        ? told[i].name
                                     : count == 1 ? "output"
                                                  : format("output_{}", i));
+    taken.insert(original.output_names.back());
   }
 }
 
@@ -292,7 +308,7 @@ Result<Original> study_original(Workshop& shop, const Model& model, const Scoute
   HASTEN_TRY_STATUS(run_planned_sizes(shop, original, prepared.batch_is_guessed));
   probe_wide_integers(shop, model, original);
   ask_oracle(shop, model, original);
-  name_outputs(original, signature);
+  name_outputs(shop, model, original, signature);
   describe_outputs(original);
   derive(shop.options, original);
   HASTEN_TRY_STATUS(study_behaviour(shop, original));

@@ -59,8 +59,17 @@ Result<Runnable> open_model_file(Spawner& spawner, const Model& model,
     }
   }
   HASTEN_TRY(Worker worker, start(spawner, entry, options, "worker"));
-  HASTEN_TRY_STATUS(
-      worker.build(model.path, model.format, Json::object(), candidate, options.timeout));
+  // Only where it is needed: a graph also narrows what a build takes.
+  Json graph = Json::object();
+  if (signature.outputs.empty() && options.graph_of) {
+    HASTEN_TRY(const GraphSpec spec, options.graph_of(signature));
+    graph = spec.to_json();
+    const Result<Json> told = worker.inspect(model.path, model.format, options.timeout, graph);
+    if (told) {
+      HASTEN_TRY(signature, Signature::from_json(*told));
+    }
+  }
+  HASTEN_TRY_STATUS(worker.build(model.path, model.format, graph, candidate, options.timeout));
   return Runnable{.worker = std::move(worker),
                   .label = candidate.label(),
                   .signature = std::move(signature),

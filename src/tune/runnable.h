@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -25,6 +26,8 @@ struct RunnableOptions {
   std::filesystem::path work_dir;  // Must exist; scratch.
   std::vector<std::filesystem::path> plugins;
   std::string backend;  // Of a model: NAME[:CONFIG]; empty: its baseline.
+  // The inputs that it will get: some models show their outputs in a call only. May be unset.
+  std::function<Result<GraphSpec>(const Signature&)> graph_of{};
   int threads = 0;
   std::chrono::nanoseconds timeout{std::chrono::minutes(10)};
   std::stop_token stop{};
@@ -35,7 +38,7 @@ struct Runnable {
   std::string label;                // "onnxruntime:threads=2"
   Signature signature;              // Names, in order.
   std::vector<ProofSample> proofs;  // Of an artifact.
-  std::optional<GraphSpec> graph;   // Of an artifact.
+  std::optional<GraphSpec> graph;   // Of an artifact, with its outputs.
   int64_t chosen_batch_size = 1;    // Of an artifact.
   std::vector<std::string> warnings;
 };
