@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever ends the tuner, in whatever moment: no process of it is left, and what was finished is
 in the journal."""
-# ctest: TIMEOUT 600 LABELS e2e PROCESSORS 2
+# ctest: TIMEOUT 2400 LABELS e2e PROCESSORS 2
 import json
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 900 LABELS conformance
+# ctest: TIMEOUT 2400 LABELS conformance
 """Every backend keeps the contract of hasten/plugin.h: the suite of `hasten plugin-test` over each real
 plugin, with a model in the format that it takes and inputs both small and larger than what a plugin
 copies for convenience."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every fault that a candidate can commit is a trial with its reason, and a good one wins."""
-# ctest: TIMEOUT 900 LABELS e2e PROCESSORS 2
+# ctest: TIMEOUT 2400 LABELS e2e PROCESSORS 2
 import dataclasses
 import os
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files where they are hard to write or oddly named: a full disk, a read-only folder, a path with
 spaces, quotes, `$` and Chinese letters, paths relative to the working folder."""
-# ctest: TIMEOUT 600 LABELS e2e PROCESSORS 2
+# ctest: TIMEOUT 2400 LABELS e2e PROCESSORS 2
 import contextlib
 import ctypes
 import functools

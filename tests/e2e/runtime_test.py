@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 600 LABELS e2e
+# ctest: TIMEOUT 2400 LABELS e2e
 """Artifacts on real engines: what running one loads, what damage does, and what happens where the
 first payload cannot run."""
 import hashlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each strategy on real runs whose candidates take as long as the test says."""
-# ctest: TIMEOUT 900 LABELS e2e PROCESSORS 2
+# ctest: TIMEOUT 2400 LABELS e2e PROCESSORS 2
 import json
 import subprocess
 

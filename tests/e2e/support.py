@@ -110,6 +110,8 @@ def tune(hasten, folder: Path, model: Path, samples=(), specs=(), backends=QUICK
     if any_backend:
         arguments.append("--no-performance-validation")
     artifact = folder / "tuned.hasten"
-    done = hasten("tune", model, *arguments, "--batch-sizes", "1,2", "--max-time", "10m", "--json",
+    # Of SPECs these are the sizes to record at; of samples, which have their own, to measure at.
+    sizes = "1,2" if specs else "2"
+    done = hasten("tune", model, *arguments, "--batch-sizes", sizes, "--max-time", "10m", "--json",
                   "-", "-o", artifact, *options)
     return Tuned(hasten, folder, json.loads(done.stdout), done.stderr, artifact)
