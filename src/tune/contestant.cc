@@ -19,12 +19,6 @@ double to_ms(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-std::vector<std::string> strings_in(const Json& array) {
-  std::vector<std::string> out;
-  for (const Json& item : array.items()) out.push_back(item.as_string());
-  return out;
-}
-
 uint64_t folder_size(const std::filesystem::path& folder) {
   uint64_t bytes = 0;
   std::error_code ignored;
@@ -41,7 +35,7 @@ std::string folder_name(const GraphSpec& graph, size_t number) {
 
 Status convert(Conversions& conversions, Contestant& contestant, Converted& converted) {
   const Scouted& backend = *contestant.backend;
-  HASTEN_TRY(const std::string to, conversions.reachable(strings_in(backend.describe["formats"])));
+  HASTEN_TRY(const std::string to, conversions.reachable(backend.formats()));
   HASTEN_TRY(converted, conversions.get(to, backend.compile_options(contestant.trial.candidate)));
   contestant.ranges = converted.ranges;
   contestant.machine_specific = converted.machine_specific;

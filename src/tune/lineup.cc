@@ -14,12 +14,6 @@ const Scouted* find(std::span<const Scouted> scouted, const std::string& name) {
   return found == scouted.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> formats_of(const Scouted& backend) {
-  std::vector<std::string> formats;
-  for (const Json& item : backend.describe["formats"].items()) formats.push_back(item.as_string());
-  return formats;
-}
-
 // One of the backend's lossy proposals, also with further options.
 bool is_lossy(const Scouted& backend, const Candidate& candidate) {
   return std::any_of(backend.proposals.begin(), backend.proposals.end(), [&](const Proposal& p) {
@@ -56,7 +50,7 @@ class Lineup {
       contestants_.back().fail(Stage::kProbe, *backend.unavailable, TrialStatus::kUnavailable);
       return;
     }
-    if (Result<std::string> format = conversions_.reachable(formats_of(backend)); !format) {
+    if (Result<std::string> format = conversions_.reachable(backend.formats()); !format) {
       // A backend of another world (no way from this format to one it takes) is no news.
       if (!by_name) return;
       add(backend, plain);

@@ -96,12 +96,6 @@ CheckCase case_of(std::string what, std::vector<Tensor> inputs, std::vector<Tens
   return one;
 }
 
-std::vector<Tensor> clones(std::span<const Tensor> tensors) {
-  std::vector<Tensor> out;
-  for (const Tensor& tensor : tensors) out.push_back(tensor.clone());
-  return out;
-}
-
 // The recorded calls, as they are. The original has to answer its own samples.
 Status run_samples(Workshop& shop, Original& original) {
   for (size_t i = 0; i < original.samples.size(); ++i) {
@@ -272,6 +266,12 @@ void derive(const TuneOptions& options, Original& original) {
 }
 
 }  // namespace
+
+std::vector<Tensor> clones(std::span<const Tensor> tensors) {
+  std::vector<Tensor> out;
+  for (const Tensor& tensor : tensors) out.push_back(tensor.clone());
+  return out;
+}
 
 std::vector<Tensor> Original::inputs_at(int64_t batch_size) const {
   // The sample with the most rows: cycling repeats as little as possible.

@@ -17,10 +17,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace hasten {
+
+std::vector<Tensor> clones(std::span<const Tensor> tensors);
 
 // One call that a candidate has to answer as the original does.
 struct CheckCase {

@@ -62,12 +62,6 @@ uint64_t bytes_in(std::span<const Tensor> tensors) {
   return bytes;
 }
 
-std::vector<Tensor> clones(std::span<const Tensor> tensors) {
-  std::vector<Tensor> out;
-  for (const Tensor& tensor : tensors) out.push_back(tensor.clone());
-  return out;
-}
-
 void add_proofs(Packing& packing, const Original& original, uint64_t& bytes) {
   Json tolerances = Json::array();
   for (const OutputTolerance& t : original.tolerances) {

@@ -80,6 +80,12 @@ Scouted blank(const BackendEntry& entry) {
 
 std::string Scouted::library_version() const { return facts["library_version"].as_string(); }
 
+std::vector<std::string> Scouted::formats() const {
+  std::vector<std::string> formats;
+  for (const Json& item : describe["formats"].items()) formats.push_back(item.as_string());
+  return formats;
+}
+
 bool Scouted::takes(const std::string& format) const { return lists(describe["formats"], format); }
 
 const Proposal* Scouted::with_role(std::string_view role) const {

@@ -38,6 +38,7 @@ struct Scouted {
   std::vector<Proposal> proposals;             // For the model.
 
   std::string library_version() const;
+  std::vector<std::string> formats() const;  // That it takes, best first.
   bool takes(const std::string& format) const;
   const Proposal* with_role(std::string_view role) const;
   // The options that are for a compiler rather than for the backend itself.
