@@ -134,6 +134,9 @@ Result<Json> WorkerChannel::exchange(const Json& request, nanoseconds timeout) {
   }
   HASTEN_TRY_STATUS(send(frame, op, deadline));
   HASTEN_TRY(Json reply, receive(op, deadline));
+  // What was done between two looks at the memory must not pass by luck. Turns are many, and
+  // one of them is as good as the next: those are seen in time.
+  if (op != "turn") HASTEN_TRY_STATUS(check_memory(op));
   if (reply.contains("error")) return error_from_json(reply["error"]);
   return reply;
 }
@@ -198,17 +201,19 @@ Status WorkerChannel::check_limits(std::string_view op, nanoseconds deadline) {
                 format("{}: no answer to '{}' within its time limit; the worker was killed{}", name,
                        op, last_words())});
   }
-  if (options_.memory_limit_bytes > 0 && time - memory_checked_ >= kMemoryInterval) {
-    memory_checked_ = time;
-    const uint64_t used = child_.resident_bytes();
-    if (used > options_.memory_limit_bytes) {
-      return end(
-          {Code::kOutOfMemory,
-           format("{}: used {} during '{}', more than the limit of {}; the worker was killed", name,
-                  human_size(used), op, human_size(options_.memory_limit_bytes))});
-    }
-  }
+  if (time - memory_checked_ >= kMemoryInterval) return check_memory(op);
   return {};
+}
+
+Status WorkerChannel::check_memory(std::string_view op) {
+  if (options_.memory_limit_bytes == 0) return {};
+  memory_checked_ = now();
+  const uint64_t used = child_.resident_bytes();
+  if (used <= options_.memory_limit_bytes) return {};
+  return end({Code::kOutOfMemory,
+              format("{}: used {} during '{}', more than the limit of {}; the worker was killed",
+                     options_.backend.name, human_size(used), op,
+                     human_size(options_.memory_limit_bytes))});
 }
 
 std::optional<ExitStatus> WorkerChannel::wait_for_exit(nanoseconds timeout) {

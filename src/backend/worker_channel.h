@@ -48,6 +48,7 @@ class WorkerChannel {
   Result<Json> receive(std::string_view op, std::chrono::nanoseconds deadline);
   Status wait(short events, std::string_view op, std::chrono::nanoseconds deadline);
   Status check_limits(std::string_view op, std::chrono::nanoseconds deadline);
+  Status check_memory(std::string_view op);
   std::optional<ExitStatus> wait_for_exit(std::chrono::nanoseconds timeout);
   Error died(std::string_view op);
   Error end(Error why);

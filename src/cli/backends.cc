@@ -69,7 +69,7 @@ int run_backends(const BackendsCommand& command) {
   if (!folder) return fail(folder.error());
   Spawner spawner;
   const std::vector<Scouted> all = scout(spawner, registry->entries(), nullptr,
-                                         {.work_dir = folder->path(), .threads = usable_cpus()});
+                                         {.work_dir = folder->path(), .threads = usable_cpus(), .slow = print_waiting});
   if (all.empty()) {
     return fail({Code::kUnavailable, "no plugin was found",
                  "make setup builds them; --plugin PATH or HASTEN_PLUGIN_PATH names others"});

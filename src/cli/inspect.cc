@@ -45,7 +45,7 @@ int inspect_model(const InspectCommand& command, const Model& model) {
   if (!folder) return fail(folder.error());
   Spawner spawner;
   const std::vector<Scouted> all = scout(spawner, registry->entries(), &model,
-                                         {.work_dir = folder->path(), .threads = usable_cpus()});
+                                         {.work_dir = folder->path(), .threads = usable_cpus(), .slow = print_waiting});
   const Result<Signature> signature = signature_of(model, all);
   if (!signature) return fail(signature.error());
   const Json described = signature->to_json();

@@ -29,6 +29,8 @@ void print_warning(std::string_view text) {
   put(stderr, format("warning: {}\n", text));
 }
 
+void print_waiting(const std::string& names) { put(stderr, format("waiting for {}\n", names)); }
+
 void print_error(const Error& error) {
   std::fflush(stdout);
   put(stderr, format("error: {}\n", error.message));

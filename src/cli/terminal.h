@@ -14,6 +14,7 @@ namespace hasten {
 
 void print(std::string_view text);          // stdout.
 void print_warning(std::string_view text);  // "warning: ..." on stderr.
+void print_waiting(const std::string& names);  // "waiting for ..." on stderr.
 void print_error(const Error& error);       // "error: ...", then "  hint: ..." on stderr.
 // The exit code that an error leads to.
 int exit_code(const Error& error);

@@ -2,8 +2,10 @@
 #include "tune/inputs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "base/text.h"
 #include "model/samples.h"
@@ -102,49 +104,55 @@ Result<std::vector<InputSpec>> specs_of(const Signature& signature) {
   return specs;
 }
 
-// The SPECs in the model's order, each for a known input.
-Result<std::vector<InputSpec>> in_model_order(std::vector<InputSpec> specs,
-                                              const Signature& signature) {
-  std::vector<std::string> known;
-  for (const ValueInfo& input : signature.inputs) known.push_back(input.name);
-  for (const InputSpec& spec : specs) {
-    if (std::find(known.begin(), known.end(), spec.name) != known.end()) continue;
+// That what a SPEC says is possible in the model.
+Status check_spec(const InputSpec& spec, const Signature& signature) {
+  const auto input = std::ranges::find(signature.inputs, spec.name, &ValueInfo::name);
+  if (input == signature.inputs.end()) {
+    std::vector<std::string> known;
+    for (const ValueInfo& one : signature.inputs) known.push_back(one.name);
     const std::optional<std::string> meant = closest(spec.name, known);
     return Error{Code::kInvalidArgument,
                  format("the model has no input '{}'; it has {}", spec.name, join(known, ", ")),
                  meant ? format("did you mean '{}'?", *meant) : ""};
   }
+  if (input->dtype && *input->dtype != spec.dtype) {
+    return Error{Code::kInvalidArgument,
+                 format("the SPEC says {} for '{}', the model takes {}", to_string(spec.dtype),
+                        spec.name, to_string(*input->dtype))};
+  }
+  if (!input->shape) return {};
+  if (input->shape->size() != spec.axes.size()) {
+    return Error{Code::kInvalidArgument,
+                 format("the SPEC gives '{}' {} axes, the model {}", spec.name, spec.axes.size(),
+                        input->shape->size())};
+  }
+  for (size_t i = 0; i < spec.axes.size(); ++i) {
+    const auto* size = std::get_if<int64_t>(&(*input->shape)[i]);
+    const Axis& axis = spec.axes[i];
+    if (size && (axis.kind != AxisKind::kStatic || axis.min != *size)) {
+      return Error{
+          Code::kInvalidArgument,
+          format("axis {} of '{}' is {} in the model; the SPEC says {}", i, spec.name, *size,
+                 axis.kind == AxisKind::kStatic ? format("{}", axis.min) : axis.symbol)};
+    }
+  }
+  return {};
+}
+
+// The SPECs in the model's order, one for each input.
+Result<std::vector<InputSpec>> in_model_order(const std::vector<InputSpec>& specs,
+                                              const Signature& signature) {
   std::vector<InputSpec> ordered;
   for (const ValueInfo& input : signature.inputs) {
-    const auto found = std::find_if(specs.begin(), specs.end(),
-                                    [&](const InputSpec& s) { return s.name == input.name; });
-    if (found == specs.end()) {
-      if (input.optional) break;
-      return Error{Code::kInvalidArgument, format("the input '{}' is not given", input.name),
-                   format("add --input '{}={}[...]'", input.name,
-                          input.dtype ? to_string(*input.dtype) : "float32")};
+    const auto found = std::ranges::find(specs, input.name, &InputSpec::name);
+    if (found != specs.end()) {
+      ordered.push_back(*found);
+      continue;
     }
-    if (input.dtype && *input.dtype != found->dtype) {
-      return Error{Code::kInvalidArgument,
-                   format("the SPEC says {} for '{}', the model takes {}", to_string(found->dtype),
-                          input.name, to_string(*input.dtype))};
-    }
-    if (input.shape && input.shape->size() != found->axes.size()) {
-      return Error{Code::kInvalidArgument,
-                   format("the SPEC gives '{}' {} axes, the model {}", input.name,
-                          found->axes.size(), input.shape->size())};
-    }
-    for (size_t i = 0; input.shape && i < found->axes.size(); ++i) {
-      const auto* size = std::get_if<int64_t>(&(*input.shape)[i]);
-      const Axis& axis = found->axes[i];
-      if (size && (axis.kind != AxisKind::kStatic || axis.min != *size)) {
-        return Error{
-            Code::kInvalidArgument,
-            format("axis {} of '{}' is {} in the model; the SPEC says {}", i, input.name, *size,
-                   axis.kind == AxisKind::kStatic ? format("{}", axis.min) : axis.symbol)};
-      }
-    }
-    ordered.push_back(*found);
+    if (input.optional) break;
+    return Error{Code::kInvalidArgument, format("the input '{}' is not given", input.name),
+                 format("add --input '{}={}[...]'", input.name,
+                        input.dtype ? to_string(*input.dtype) : "float32")};
   }
   return ordered;
 }
@@ -242,27 +250,6 @@ void apply_signature(GraphSpec& graph, const Signature& signature,
   }
 }
 
-void apply_specs(GraphSpec& graph, const std::vector<InputSpec>& specs) {
-  for (TensorSpec& input : graph.inputs) {
-    for (const InputSpec& spec : specs) {
-      if (spec.name != input.name || spec.axes.size() != input.axes.size()) continue;
-      for (size_t i = 0; i < spec.axes.size(); ++i) {
-        Axis declared = spec.axes[i];
-        if (declared.kind == AxisKind::kStatic) continue;
-        // A declared range counts; without one, what was seen.
-        if (declared.max <= declared.min) {
-          declared.min = input.axes[i].min;
-          declared.max = input.axes[i].max;
-        } else {
-          declared.min = std::min(declared.min, input.axes[i].min);
-          declared.max = std::max(declared.max, input.axes[i].max);
-        }
-        input.axes[i] = declared;
-      }
-    }
-  }
-}
-
 // Axis 0 of every input whose axis 0 has the size of the first one's.
 bool guess_batch(GraphSpec& graph) {
   std::optional<int64_t> size;
@@ -300,14 +287,26 @@ std::optional<int64_t> only_batch_size(const RecordedGraph& graph) {
   return only;
 }
 
-PreparedGraph prepare_graph(RecordedGraph recorded, const Request& request,
-                            const Signature& signature, std::vector<std::string>& warnings) {
+// Samples of several dtypes or ranks are several graphs; a SPEC speaks of those it fits.
+bool is_about(const InputSpec& spec, const GraphSpec& graph) {
+  return std::ranges::any_of(graph.inputs, [&](const TensorSpec& input) {
+    return input.name == spec.name && input.dtype == spec.dtype &&
+           input.axes.size() == spec.axes.size();
+  });
+}
+
+Result<PreparedGraph> prepare_graph(RecordedGraph recorded, const Request& request,
+                                    const Signature& signature,
+                                    std::vector<std::string>& warnings) {
   PreparedGraph graph;
   const std::optional<int64_t> one_size = only_batch_size(recorded);
   graph.spec = std::move(recorded.spec);
   graph.samples = std::move(recorded.samples);
   apply_signature(graph.spec, signature, one_size);
-  apply_specs(graph.spec, request.specs);
+  std::vector<InputSpec> specs;
+  std::ranges::copy_if(request.specs, std::back_inserter(specs),
+                       [&](const InputSpec& spec) { return is_about(spec, graph.spec); });
+  HASTEN_TRY_STATUS(declare(graph.spec, specs));
   const bool axes_unknown = request.specs.empty() && !has_shapes(signature);
   if (axes_unknown && !graph.spec.has_batch_axis() && one_size) {
     graph.batch_is_guessed = guess_batch(graph.spec);
@@ -333,9 +332,10 @@ Result<PreparedInputs> prepare_inputs(const InputRequest& request, const Signatu
           "no --input was given, so the values are random; real inputs prove more");
     }
   }
+  for (const InputSpec& spec : given.specs) HASTEN_TRY_STATUS(check_spec(spec, signature));
   const bool from_specs = given.files.empty();
   if (from_specs) {
-    HASTEN_TRY(given.specs, in_model_order(std::move(given.specs), signature));
+    HASTEN_TRY(given.specs, in_model_order(given.specs, signature));
   }
   std::vector<RecordedCall> calls;
   if (from_specs) {
@@ -346,7 +346,15 @@ Result<PreparedInputs> prepare_inputs(const InputRequest& request, const Signatu
   std::vector<std::string> names;
   for (const ValueInfo& input : signature.inputs) names.push_back(input.name);
   for (RecordedGraph& graph : group_into_graphs(std::move(calls), names)) {
-    prepared.graphs.push_back(prepare_graph(std::move(graph), given, signature, prepared.warnings));
+    HASTEN_TRY(PreparedGraph ready,
+               prepare_graph(std::move(graph), given, signature, prepared.warnings));
+    prepared.graphs.push_back(std::move(ready));
+  }
+  for (const InputSpec& spec : given.specs) {
+    const auto fits = [&](const PreparedGraph& graph) { return is_about(spec, graph.spec); };
+    if (std::ranges::none_of(prepared.graphs, fits)) {
+      HASTEN_TRY_STATUS(declare(prepared.graphs.front().spec, std::span(&spec, 1)));
+    }
   }
   return prepared;
 }

@@ -42,9 +42,14 @@ Result<Candidate> candidate_for(const Model& model, const std::vector<Scouted>& 
 Result<Runnable> open_model_file(Spawner& spawner, const Model& model,
                                  const RunnableOptions& options) {
   HASTEN_TRY(const Registry registry, Registry::scan(options.plugins));
+  std::vector<std::string> wanted;
+  if (const auto candidate = Candidate::parse(options.backend)) wanted = {candidate->backend};
   const std::vector<Scouted> scouted =
       scout(spawner, registry.entries(), &model,
-            {.work_dir = options.work_dir, .threads = usable_cpus(), .stop = options.stop});
+            {.work_dir = options.work_dir,
+             .threads = usable_cpus(),
+             .wanted = std::move(wanted),
+             .stop = options.stop});
   HASTEN_TRY(Signature signature, signature_of(model, scouted));
   HASTEN_TRY(const Candidate candidate, candidate_for(model, scouted, options.backend));
   HASTEN_TRY(const BackendEntry entry, registry.find(candidate.backend));

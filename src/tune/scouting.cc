@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "backend/worker.h"
 #include "base/files.h"
@@ -50,7 +54,7 @@ Status ask_about_model(Worker& worker, const Model& model, const ScoutOptions& o
 }
 
 Status look_around(Spawner& spawner, const Model* model, const ScoutOptions& options,
-                   Scouted& found) {
+                   std::stop_token stop, Scouted& found) {
   const std::filesystem::path folder = options.work_dir / ("scout-" + found.entry.name);
   HASTEN_TRY_STATUS(make_folder(folder));
   WorkerOptions worker_options;
@@ -58,7 +62,7 @@ Status look_around(Spawner& spawner, const Model* model, const ScoutOptions& opt
   worker_options.work_dir = folder;
   worker_options.threads = options.threads;
   worker_options.start_timeout = options.timeout;
-  worker_options.stop = options.stop;
+  worker_options.stop = std::move(stop);
   HASTEN_TRY(Worker worker, Worker::start(spawner, std::move(worker_options)));
   if (found.describe.is_null()) {
     HASTEN_TRY(found.describe, worker.describe(options.timeout));
@@ -74,6 +78,53 @@ Scouted blank(const BackendEntry& entry) {
   found.entry = entry;
   found.describe = entry.describe;
   return found;
+}
+
+// How long a backend may take before that is worth a word, and at least how long one that
+// nobody named is waited for. A framework on a cold disk takes seconds.
+constexpr std::chrono::seconds kPatience{10};
+
+// Waited for like a backend, whoever it is: one that reads the model and runs it as it is.
+const std::string kOriginal = "(original)";
+
+// Those who have not answered yet.
+class Absent {
+ public:
+  explicit Absent(std::set<std::string> names) : names_(std::move(names)) {}
+  void answered(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    names_.erase(name);
+    changed_.notify_all();
+  }
+  // Waits until none of `whom` is absent; false when the time is over.
+  bool wait(const std::set<std::string>& whom, std::chrono::nanoseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [&] {
+      return std::ranges::none_of(names_, [&](const auto& name) { return whom.contains(name); });
+    });
+  }
+  std::set<std::string> names() {
+    std::lock_guard lock(mutex_);
+    return names_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::string> names_;
+};
+
+// Says who is slow, and ends the wait for those whom nobody asked for.
+void watch(Absent& absent, std::set<std::string> all, const ScoutOptions& options,
+           std::stop_source& enough) {
+  if (absent.wait(all, kPatience)) return;
+  std::set<std::string> slow = absent.names();
+  slow.erase(kOriginal);
+  if (options.slow) options.slow(join(std::vector(slow.begin(), slow.end()), ", "));
+  if (options.wanted.empty()) return;
+  std::set<std::string> needed(options.wanted.begin(), options.wanted.end());
+  needed.insert(kOriginal);
+  if (absent.wait(needed, options.timeout)) enough.request_stop();
 }
 
 }  // namespace
@@ -148,10 +199,28 @@ std::vector<Scouted> scout(Spawner& spawner, std::span<const BackendEntry> entri
                            const Model* model, const ScoutOptions& options) {
   std::vector<Scouted> all;
   for (const BackendEntry& entry : entries) all.push_back(blank(entry));
+  std::stop_source enough;
+  const std::stop_callback forward(options.stop, [&] { enough.request_stop(); });
+  std::set<std::string> names;
+  for (const BackendEntry& entry : entries) names.insert(entry.name);
+  std::set<std::string> expected = names;
+  if (model) expected.insert(kOriginal);
+  Absent absent(std::move(expected));
+  const std::jthread watcher([&] { watch(absent, names, options, enough); });
   // All at once: they mostly wait for the disk and the loader.
   for_each_in_parallel(all.size(), all.size(), [&](size_t i) {
-    if (Status done = look_around(spawner, model, options, all[i]); !done) {
+    Status done = look_around(spawner, model, options, enough.get_token(), all[i]);
+    if (all[i].signature && *all[i].signature && all[i].with_role("baseline")) {
+      absent.answered(kOriginal);
+    }
+    absent.answered(all[i].entry.name);
+    if (!done) {
       all[i].unavailable = std::move(done).error();
+      if (all[i].unavailable->code == Code::kCancelled && !options.stop.stop_requested()) {
+        all[i].unavailable = Error{
+            Code::kTimedOut, format("{}: no answer in {} s, and nobody named it",
+                                    all[i].entry.name, kPatience.count())};
+      }
       // A library that is missing says what to do; a plugin that is broken does not.
       if (all[i].unavailable->hint.empty()) {
         all[i].unavailable->hint = "rebuild or remove the plugin; `hasten plugin-test` tells more";

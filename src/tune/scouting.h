@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -52,6 +53,9 @@ struct ScoutOptions {
   std::filesystem::path work_dir;
   int threads = 1;
   std::chrono::nanoseconds timeout{std::chrono::seconds(60)};
+  // The backends that the user named: the others are not waited for much longer. Empty: all.
+  std::vector<std::string> wanted{};
+  std::function<void(const std::string& names)> slow{};  // Who keeps everybody waiting.
   std::stop_token stop{};
 };
 

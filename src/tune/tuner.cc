@@ -44,6 +44,15 @@ std::optional<Trial> baseline_of(const Original& original) {
   return original.trial;
 }
 
+// A text that names no candidate is told of when the lineup is made.
+std::vector<std::string> names_of(const std::vector<std::string>& backends) {
+  std::vector<std::string> names;
+  for (const std::string& text : backends) {
+    if (const auto candidate = Candidate::parse(text)) names.push_back(candidate->backend);
+  }
+  return names;
+}
+
 std::vector<std::string> describe(const std::vector<TensorSpec>& specs) {
   std::vector<std::string> lines;
   for (const TensorSpec& spec : specs) lines.push_back(spec.describe());
@@ -74,9 +83,12 @@ Status Tuner::look_around() {
                                 {"size_bytes", model_.size_bytes},
                                 {"fingerprint", model_.fingerprint}});
   HASTEN_TRY(const Registry registry, Registry::scan(shop_.options.plugins));
-  scouted_ =
-      scout(shop_.spawner, registry.entries(), &model_,
-            {.work_dir = shop_.folder, .threads = shop_.threads, .stop = shop_.options.stop});
+  scouted_ = scout(shop_.spawner, registry.entries(), &model_,
+                   {.work_dir = shop_.folder,
+                    .threads = shop_.threads,
+                    .wanted = names_of(shop_.options.backends),
+                    .slow = [&](const std::string& who) { shop_.say("inspect", "waiting for " + who); },
+                    .stop = shop_.options.stop});
   if (shop_.stopped()) return Error{Code::kCancelled, "the tune was ended"};
   HASTEN_TRY_STATUS(check_named(shop_.options, scouted_));
   HASTEN_TRY(signature_, signature_of(model_, scouted_));

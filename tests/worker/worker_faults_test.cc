@@ -95,6 +95,16 @@ TEST_CASE_FIXTURE(WorkerFixture, "Worker: memory beyond the limit ends the child
   }
 }
 
+TEST_CASE_FIXTURE(WorkerFixture, "Worker: a build beyond the memory limit fails however quick it is") {
+  WorkerOptions o = options();
+  o.memory_limit_bytes = 1'000'000;  // Less than the program itself.
+  auto worker = Worker::start(spawner, o);  // On a slow day it is seen here.
+  const Status status = worker ? build(*worker) : worker.error();
+  REQUIRE(!status);
+  CHECK(status.error().code == Code::kOutOfMemory);
+  CHECK(says(status.error(), "more than the limit of 1.0 MB"));
+}
+
 TEST_CASE_FIXTURE(WorkerFixture, "Worker: a stop request ends a build that would take for ever") {
   std::stop_source source;
   WorkerOptions o = options();
