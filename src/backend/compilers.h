@@ -29,7 +29,7 @@ struct CompileRequest {
   std::filesystem::path model;
   std::string format;             // Of `model`.
   Json graph;                     // GraphSpec.
-  std::filesystem::path samples;  // Folder of sample-0.npz, ...: inputs in order, named.
+  std::filesystem::path samples;  // Folder of sample-0.npz, ...: arr_0, ... are the inputs.
   std::map<std::string, std::string> options;
   std::filesystem::path work_dir;  // The result and the log go here.
 };

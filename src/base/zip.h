@@ -19,11 +19,18 @@ struct ZipEntry {
   uint64_t size_bytes;  // Uncompressed, as the archive claims.
 };
 
+// What the entries of an archive may be called.
+enum class EntryNames {
+  kPaths,  // As a file below some folder: neither absolute nor with "..", in its shortest form.
+  kAny,    // Anything but nothing: for archives that are never unpacked, only read.
+};
+
 class ZipReader {
  public:
-  // Refuses names that are absolute or contain "..", duplicates, and symbolic links;
+  // Refuses names that `names` does not allow, duplicates, and symbolic links;
   // what is no whole zip archive is kInvalidArgument. Folders are not listed.
-  static Result<ZipReader> open(const std::filesystem::path& path);
+  static Result<ZipReader> open(const std::filesystem::path& path,
+                                EntryNames names = EntryNames::kPaths);
   ZipReader(ZipReader&&) noexcept;
   ZipReader& operator=(ZipReader&&) noexcept;
   ~ZipReader();
@@ -46,12 +53,13 @@ class ZipReader {
 // equal entries give equal bytes.
 class ZipWriter {
  public:
-  static Result<ZipWriter> create(const std::filesystem::path& path);
+  static Result<ZipWriter> create(const std::filesystem::path& path,
+                                  EntryNames names = EntryNames::kPaths);
   ZipWriter(ZipWriter&&) noexcept;
   ZipWriter& operator=(ZipWriter&&) noexcept;
   ~ZipWriter();  // Without finish(): leaves nothing behind.
 
-  // Names as ZipReader takes them.
+  // Names as a ZipReader of the same EntryNames takes them.
   Status add(std::string_view name, std::string content);
   // The file is read by finish().
   Status add_file(std::string_view name, const std::filesystem::path& file);

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/zip.h"
+
 namespace hasten {
 
 // Closes without writing.
@@ -17,6 +19,6 @@ struct ZipDiscard {
 using ZipHandle = std::unique_ptr<zip_t, ZipDiscard>;
 
 // Why an entry may not be named so, as the end of a sentence; empty: it may.
-std::string fault_of_entry_name(std::string_view name);
+std::string fault_of_entry_name(std::string_view name, EntryNames names);
 
 }  // namespace hasten

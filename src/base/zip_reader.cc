@@ -41,10 +41,11 @@ bool is_special(zip_t* archive, zip_uint64_t index) {
 
 }  // namespace
 
-std::string fault_of_entry_name(std::string_view name) {
+std::string fault_of_entry_name(std::string_view name, EntryNames names) {
   if (name.empty()) return "is empty";
-  if (name.front() == '/') return "is absolute";
   if (name.find('\0') != std::string_view::npos) return "contains a zero byte";
+  if (names == EntryNames::kAny) return {};
+  if (name.front() == '/') return "is absolute";
   for (const std::string& part : split(name, '/')) {
     if (part == "..") return "leads outside";
     if (part == "." || part.empty()) return "is not in its shortest form";
@@ -58,7 +59,7 @@ struct ZipReader::Impl {
   std::vector<ZipEntry> entries;
   std::map<std::string, zip_uint64_t, std::less<>> index;
 
-  Status list();
+  Status list(EntryNames names);
   Error failure(std::string_view name, std::string_view what) const {
     return {Code::kInvalidArgument, format("'{}': entry '{}' {}", path.string(), name, what)};
   }
@@ -67,7 +68,7 @@ struct ZipReader::Impl {
                 const std::function<Status(std::string_view)>& take) const;
 };
 
-Status ZipReader::Impl::list() {
+Status ZipReader::Impl::list(EntryNames names) {
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<zip_uint64_t>(i);
@@ -78,8 +79,8 @@ Status ZipReader::Impl::list() {
     }
     std::string name = facts.name;
     const bool is_folder = name.size() > 1 && name.back() == '/';
-    const std::string fault =
-        fault_of_entry_name(is_folder ? std::string_view(name).substr(0, name.size() - 1) : name);
+    const std::string fault = fault_of_entry_name(
+        is_folder ? std::string_view(name).substr(0, name.size() - 1) : name, names);
     if (!fault.empty()) return failure(name, "has a name that " + fault);
     if (is_special(archive.get(), at)) return failure(name, "is a link or a device");
     if (is_folder) continue;
@@ -116,7 +117,7 @@ ZipReader::ZipReader(ZipReader&&) noexcept = default;
 ZipReader& ZipReader::operator=(ZipReader&&) noexcept = default;
 ZipReader::~ZipReader() = default;
 
-Result<ZipReader> ZipReader::open(const fs::path& path) {
+Result<ZipReader> ZipReader::open(const fs::path& path, EntryNames names) {
   // Asked first: libzip takes an empty file for an archive without entries, and its own
   // messages for these do not say more than "read error".
   HASTEN_TRY(const FileDescriptor file, open_file(path, O_RDONLY));
@@ -137,7 +138,7 @@ Result<ZipReader> ZipReader::open(const fs::path& path) {
     zip_error_fini(&failure);
     return damaged(path, text);
   }
-  HASTEN_TRY_STATUS(impl->list());
+  HASTEN_TRY_STATUS(impl->list(names));
   return ZipReader(std::move(impl));
 }
 

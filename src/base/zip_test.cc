@@ -132,6 +132,23 @@ TEST_CASE("ZipReader: names that lead outside or are ambiguous are refused") {
   CHECK(ZipReader::open(Archive(raw_zip({{.name = "a..b/..c", .stored = "x"}})).path()));
 }
 
+TEST_CASE("ZipReader, ZipWriter: where names are only names, any but none will do") {
+  const TemporaryFolder folder = folder_for("zip");
+  auto writer = ZipWriter::create(folder.path() / "a", EntryNames::kAny);
+  REQUIRE(writer);
+  for (const char* name : {"/etc/passwd", "../a", "a/../b", ".", "..", "a//b"}) {
+    REQUIRE(writer->add(name, name));
+  }
+  CHECK_FALSE(writer->add("", ""));
+  REQUIRE(writer->finish());
+  CHECK_FALSE(ZipReader::open(folder.path() / "a"));
+  const auto reader = ZipReader::open(folder.path() / "a", EntryNames::kAny);
+  REQUIRE(reader);
+  CHECK(reader->entries().size() == 6);
+  CHECK(*reader->read("a/../b", 100) == "a/../b");
+  CHECK(*reader->read("/etc/passwd", 100) == "/etc/passwd");
+}
+
 TEST_CASE("ZipReader: links, devices and duplicates are refused") {
   check_refused(Archive(raw_zip({{.name = "a", .stored = "/etc/passwd", .mode = 0120777}})),
                 "is a link");

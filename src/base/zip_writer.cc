@@ -29,6 +29,7 @@ struct ZipWriter::Impl {
   fs::path path;  // As the caller named it.
   fs::path target;
   fs::path temporary;
+  EntryNames names = EntryNames::kPaths;
   ZipHandle archive;
   std::deque<std::string> contents;  // libzip reads them when it closes.
   bool is_empty = true;
@@ -79,9 +80,10 @@ ZipWriter::ZipWriter(ZipWriter&&) noexcept = default;
 ZipWriter& ZipWriter::operator=(ZipWriter&&) noexcept = default;
 ZipWriter::~ZipWriter() = default;
 
-Result<ZipWriter> ZipWriter::create(const fs::path& path) {
+Result<ZipWriter> ZipWriter::create(const fs::path& path, EntryNames names) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
+  impl->names = names;
   HASTEN_TRY(impl->target, write_target(path));
   if (!is_replaceable(impl->target)) {
     return Error{Code::kInvalidArgument,
@@ -102,7 +104,7 @@ Result<ZipWriter> ZipWriter::create(const fs::path& path) {
 }
 
 Status ZipWriter::add(std::string_view name, std::string content) {
-  if (const std::string fault = fault_of_entry_name(name); !fault.empty()) {
+  if (const std::string fault = fault_of_entry_name(name, impl_->names); !fault.empty()) {
     return Error{Code::kInvalidArgument, format("the entry name '{}' {}", name, fault)};
   }
   const std::string& kept = impl_->contents.emplace_back(std::move(content));
@@ -115,7 +117,7 @@ Status ZipWriter::add(std::string_view name, std::string content) {
 }
 
 Status ZipWriter::add_file(std::string_view name, const fs::path& file) {
-  if (const std::string fault = fault_of_entry_name(name); !fault.empty()) {
+  if (const std::string fault = fault_of_entry_name(name, impl_->names); !fault.empty()) {
     return Error{Code::kInvalidArgument, format("the entry name '{}' {}", name, fault)};
   }
   // libzip opens it at the end only; a missing file should be named at once.

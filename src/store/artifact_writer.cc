@@ -40,15 +40,6 @@ Result<std::vector<File>> files_of(const std::string& payload, const fs::path& d
   return files;
 }
 
-// Positions, not names: a tensor may be called anything, an entry of a zip may not.
-NamedTensors positional(const std::vector<Tensor>& tensors) {
-  NamedTensors named;
-  for (const Tensor& tensor : tensors) {
-    named.emplace_back(format("arr_{}", named.size()), tensor.clone());
-  }
-  return named;
-}
-
 Result<std::vector<File>> write_proofs(const std::vector<ProofSample>& proofs,
                                        const fs::path& folder) {
   std::vector<File> files;

@@ -41,7 +41,7 @@ Result<NamedTensors> read_npz(const std::filesystem::path& path) {
                  path.string() + " is neither an .npz archive nor an .npy array",
                  "numpy.savez(path, name=array, ...) writes one"};
   }
-  HASTEN_TRY(const ZipReader zip, ZipReader::open(path));
+  HASTEN_TRY(const ZipReader zip, ZipReader::open(path, EntryNames::kAny));
   NamedTensors tensors;
   for (const ZipEntry& entry : zip.entries()) {
     if (!entry.name.ends_with(kSuffix)) {
@@ -60,6 +60,14 @@ Result<NamedTensors> read_npz(const std::filesystem::path& path) {
   return tensors;
 }
 
+NamedTensors positional(std::span<const Tensor> tensors) {
+  NamedTensors named;
+  for (const Tensor& tensor : tensors) {
+    named.emplace_back(format("arr_{}", named.size()), tensor.clone());
+  }
+  return named;
+}
+
 Status write_npz(const std::filesystem::path& path, const NamedTensors& tensors) {
   std::set<std::string_view> names;
   for (const auto& [name, tensor] : tensors) {
@@ -69,7 +77,7 @@ Status write_npz(const std::filesystem::path& path, const NamedTensors& tensors)
           format("{}: two arrays, or one without a name, are called '{}'", path.string(), name)};
     }
   }
-  HASTEN_TRY(ZipWriter zip, ZipWriter::create(path));
+  HASTEN_TRY(ZipWriter zip, ZipWriter::create(path, EntryNames::kAny));
   for (const auto& [name, tensor] : tensors) {
     HASTEN_TRY_STATUS(zip.add(name + std::string(kSuffix), to_npy(tensor)));
   }

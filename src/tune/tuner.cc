@@ -24,11 +24,8 @@ bool one_by_one(StrategyName name) {
 Status write_samples(const std::filesystem::path& folder, const Original& original) {
   HASTEN_TRY_STATUS(make_folder(folder));
   for (size_t i = 0; i < original.samples.size(); ++i) {
-    NamedTensors named;
-    for (size_t k = 0; k < original.samples[i].inputs.size(); ++k) {
-      named.emplace_back(original.graph.inputs[k].name, original.samples[i].inputs[k].clone());
-    }
-    HASTEN_TRY_STATUS(write_npz(folder / format("sample-{}.npz", i), named));
+    const std::filesystem::path file = folder / format("sample-{}.npz", i);
+    HASTEN_TRY_STATUS(write_npz(file, positional(original.samples[i].inputs)));
   }
   return {};
 }

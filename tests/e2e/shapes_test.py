@@ -148,6 +148,28 @@ def test_forty_inputs_and_outputs_keep_their_order(hasten, tmp_path):
     assert list(tuned.run(samples[2])[0]) == [f"y{i}" for i in range(count)]
 
 
+def test_names_that_look_like_paths_are_names(hasten, tmp_path):
+    # onnx.utils.extract_model makes the first; nothing forbids the others.
+    names = ["/encoder/Relu_output_0", "."]
+    results = ["a/../b", "/head/logits"]
+
+    def value(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", 2])
+    graph = helper.make_graph([helper.make_node("Add", names, results[:1]),
+                               helper.make_node("Sub", names, results[1:])],
+                              "paths", [value(n) for n in names], [value(n) for n in results])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              tmp_path / "paths.onnx")
+
+    def eager(**x):
+        return [x[names[0]] + x[names[1]], x[names[0]] - x[names[1]]]
+    samples = [{name: torch.randn(n, 2) for name in names} for n in (1, 2, 3)]
+    tuned = tune(hasten, tmp_path, tmp_path / "paths.onnx", samples[:2], backends=ONNX_BACKENDS)
+    assert [tuned.status(name) for name in ("onnxruntime", "openvino")] == ["ok"] * 2
+    tuned.agrees(eager, samples[2])
+    assert list(tuned.run(samples[2])[0]) == results
+
+
 def test_inputs_without_use_keep_their_place(hasten, tmp_path):
     class Outer(nn.Module):
         def forward(self, a: Tensor, b: Tensor, c: Tensor, d: Tensor):

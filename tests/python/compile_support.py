@@ -35,7 +35,7 @@ def write_request(folder: Path, model: Path, model_format: str, samples: list[di
     (folder / "samples").mkdir()
     for number, sample in enumerate(samples):
         np.savez(folder / "samples" / f"sample-{number}.npz",
-                 **{name: _to_numpy(tensor) for name, tensor in sample.items()})
+                 *(_to_numpy(tensor) for tensor in sample.values()))
     return {"model": str(model), "format": model_format, "graph": graph_of(samples, dynamic or {}),
             "samples": str(folder / "samples"), "options": options or {},
             "output_dir": str(folder / "out")}

@@ -71,12 +71,12 @@ class Request:
 
     def _read_sample(self, path: Path) -> list[torch.Tensor]:
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        specs = self.graph.get("inputs") or [{"name": name} for name in arrays]
-        missing = [spec["name"] for spec in specs if spec["name"] not in arrays]
-        if missing:
-            raise CompileError("invalid_argument", f"{path.name} lacks {', '.join(missing)}")
-        return [to_tensor(arrays[spec["name"]], spec.get("dtype", "")) for spec in specs]
+            arrays = [archive[f"arr_{i}"] for i in range(len(archive.files))]
+        specs = self.graph.get("inputs") or [{}] * len(arrays)
+        if len(specs) != len(arrays):
+            raise CompileError("invalid_argument", f"{path.name} has {len(arrays)} arrays, but the "
+                                                   f"graph has {len(specs)} inputs")
+        return [to_tensor(array, spec.get("dtype", "")) for array, spec in zip(arrays, specs)]
 
 
 def to_tensor(array: np.ndarray, dtype: str) -> torch.Tensor:
