@@ -183,7 +183,6 @@ void Worker::stop() { impl_->channel.stop(); }
 void Worker::resume() { impl_->channel.resume(); }
 bool Worker::alive() const { return impl_->channel.alive(); }
 int Worker::pid() const { return impl_->channel.pid(); }
-std::string Worker::log_tail() const { return impl_->channel.log_tail(); }
 void Worker::shut_down() { impl_->channel.shut_down(); }
 
 }  // namespace hasten

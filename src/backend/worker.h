@@ -89,7 +89,6 @@ class Worker {
   void resume();
   bool alive() const;
   int pid() const;  // It leads its process group; it starts no processes while it takes turns.
-  std::string log_tail() const;
   void shut_down();  // Ends the child in order; for memory and files.
 
  private:

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,9 +24,9 @@ using std::chrono::nanoseconds;
 
 // How long a stop request may go unseen.
 constexpr nanoseconds kSlice = milliseconds(50);
-// Reading the memory of a process group costs milliseconds of somebody's CPU, and turns
-// are shorter than this: a measured turn is never disturbed by it.
-constexpr nanoseconds kMemoryInterval = milliseconds(100);
+// Reading the memory of a process group costs milliseconds of a CPU and of its caches. Turns
+// are shorter than this, so that none of them is disturbed while it is measured.
+constexpr nanoseconds kTurnTime = std::chrono::seconds(1);
 // A dying process needs time to free its memory, not more.
 constexpr nanoseconds kDeathTime = std::chrono::seconds(2);
 constexpr nanoseconds kShutDownTime = std::chrono::seconds(5);
@@ -86,11 +85,9 @@ WorkerChannel::WorkerChannel(WorkerOptions options, ChildProcess child, FileDesc
     : options_(std::move(options)),
       child_(std::move(child)),
       socket_(std::move(socket)),
-      // Without pidfd (Linux before 5.3) the slices of wait() see the end a little later.
-      exit_(static_cast<int>(syscall(SYS_pidfd_open, child_.pid(), 0))),
       in_(std::move(in)),
       out_(std::move(out)),
-      memory_checked_(now()) {}
+      memory_(options_.memory_limit_bytes) {}
 
 Result<WorkerChannel> WorkerChannel::open(Spawner& spawner, WorkerOptions options) {
   HASTEN_TRY(SharedMemory in, SharedMemory::create());
@@ -125,18 +122,21 @@ Result<WorkerChannel> WorkerChannel::open(Spawner& spawner, WorkerOptions option
 
 Result<Json> WorkerChannel::exchange(const Json& request, nanoseconds timeout) {
   if (ended_) return *ended_;
-  resume();
   const std::string op = request["op"].as_string();
-  const nanoseconds deadline = now() + timeout;
   const std::string frame = to_frame(request);
   if (frame.size() > kMaxMessageBytes) {
     return Error{Code::kInvalidArgument, format("a request '{}' of {} bytes", op, frame.size())};
   }
+  // A turn is measured, so it is looked at before: the child stands, and nothing has begun.
+  const bool measured = op == "turn";
+  if (measured) HASTEN_TRY_STATUS(within_memory(op, memory_.excess(child_)));
+  resume();
+  const nanoseconds begin = now(), deadline = begin + timeout;
+  undisturbed_until_ = measured ? begin + kTurnTime : begin;
   HASTEN_TRY_STATUS(send(frame, op, deadline));
   HASTEN_TRY(Json reply, receive(op, deadline));
-  // What was done between two looks at the memory must not pass by luck. Turns are many, and
-  // one of them is as good as the next: those are seen in time.
-  if (op != "turn") HASTEN_TRY_STATUS(check_memory(op));
+  // What was done between two looks at the memory must not pass by luck.
+  if (!measured) HASTEN_TRY_STATUS(within_memory(op, memory_.look(child_)));
   if (reply.contains("error")) return error_from_json(reply["error"]);
   return reply;
 }
@@ -182,11 +182,12 @@ Result<Json> WorkerChannel::receive(std::string_view op, nanoseconds deadline) {
 Status WorkerChannel::wait(short events, std::string_view op, nanoseconds deadline) {
   for (;;) {
     HASTEN_TRY_STATUS(check_limits(op, deadline));
-    std::array<pollfd, 2> watched = {{{socket_.get(), events, 0}, {exit_.get(), POLLIN, 0}}};
+    std::array<pollfd, 2> watched = {
+        {{socket_.get(), events, 0}, {child_.end_signal(), POLLIN, 0}}};
     poll(watched.data(), watched.size(), poll_time(std::min(kSlice, deadline - now())));
     // An answer that was sent before the end is still read.
     if (watched[0].revents != 0) return {};
-    if (watched[1].revents != 0 || (!exit_.is_open() && child_.poll())) return died(op);
+    if (watched[1].revents != 0 || (child_.end_signal() < 0 && child_.poll())) return died(op);
   }
 }
 
@@ -195,40 +196,25 @@ Status WorkerChannel::check_limits(std::string_view op, nanoseconds deadline) {
   if (options_.stop.stop_requested()) {
     return end({Code::kCancelled, format("{}: cancelled during '{}'", name, op)});
   }
-  const nanoseconds time = now();
-  if (time >= deadline) {
+  if (now() >= deadline) {
     return end({Code::kTimedOut,
                 format("{}: no answer to '{}' within its time limit; the worker was killed{}", name,
                        op, last_words())});
   }
-  if (time - memory_checked_ >= kMemoryInterval) return check_memory(op);
-  return {};
+  if (now() < undisturbed_until_) return {};
+  return within_memory(op, memory_.excess(child_));
 }
 
-Status WorkerChannel::check_memory(std::string_view op) {
-  if (options_.memory_limit_bytes == 0) return {};
-  memory_checked_ = now();
-  const uint64_t used = child_.resident_bytes();
-  if (used <= options_.memory_limit_bytes) return {};
+Status WorkerChannel::within_memory(std::string_view op, std::optional<uint64_t> excess) {
+  if (!excess) return {};
   return end({Code::kOutOfMemory,
               format("{}: used {} during '{}', more than the limit of {}; the worker was killed",
-                     options_.backend.name, human_size(used), op,
+                     options_.backend.name, human_size(*excess), op,
                      human_size(options_.memory_limit_bytes))});
 }
 
-std::optional<ExitStatus> WorkerChannel::wait_for_exit(nanoseconds timeout) {
-  const nanoseconds deadline = now() + timeout;
-  for (;;) {
-    if (auto status = child_.poll()) return status;
-    const nanoseconds left = deadline - now();
-    if (left <= nanoseconds(0)) return std::nullopt;
-    pollfd exit{exit_.get(), POLLIN, 0};
-    poll(&exit, 1, poll_time(std::min(left, exit_.is_open() ? left : kSlice)));
-  }
-}
-
 Error WorkerChannel::died(std::string_view op) {
-  const auto status = wait_for_exit(kDeathTime);
+  const auto status = child_.wait_for(kDeathTime);
   std::string how = "closed its connection";
   if (status && status->signal != 0) how = status->describe();
   if (status && status->signal == 0) how = "ended with " + status->describe();
@@ -282,7 +268,7 @@ void WorkerChannel::shut_down() {
   if (ended_) return;
   resume();
   socket_.reset();
-  wait_for_exit(kShutDownTime);
+  child_.wait_for(kShutDownTime);
   close();
   ended_ = Error{Code::kCancelled, format("{}: the worker was shut down", options_.backend.name)};
 }

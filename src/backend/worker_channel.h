@@ -9,6 +9,7 @@
 #include "base/child_process.h"
 #include "base/clock.h"
 #include "base/file_descriptor.h"
+#include "base/memory_watch.h"
 
 #include <chrono>
 #include <optional>
@@ -37,7 +38,6 @@ class WorkerChannel {
   void resume();
   bool alive() { return !ended_ && !child_.poll(); }
   int pid() const { return child_.pid(); }
-  std::string log_tail() const { return child_.log_tail(); }
   void shut_down();
 
  private:
@@ -48,8 +48,8 @@ class WorkerChannel {
   Result<Json> receive(std::string_view op, std::chrono::nanoseconds deadline);
   Status wait(short events, std::string_view op, std::chrono::nanoseconds deadline);
   Status check_limits(std::string_view op, std::chrono::nanoseconds deadline);
-  Status check_memory(std::string_view op);
-  std::optional<ExitStatus> wait_for_exit(std::chrono::nanoseconds timeout);
+  // Ends the worker when there is an excess.
+  Status within_memory(std::string_view op, std::optional<uint64_t> excess);
   Error died(std::string_view op);
   Error end(Error why);
   void close();
@@ -57,11 +57,12 @@ class WorkerChannel {
 
   WorkerOptions options_;
   ChildProcess child_;
-  FileDescriptor socket_, exit_;  // exit_: a pidfd, readable once the child is gone.
+  FileDescriptor socket_;
   SharedMemory in_, out_;
   std::string received_;
   std::optional<Error> ended_;
-  std::chrono::nanoseconds memory_checked_{0};
+  MemoryWatch memory_;
+  std::chrono::nanoseconds undisturbed_until_{0};  // No look at the memory before.
   bool stopped_ = false;
 };
 

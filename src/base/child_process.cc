@@ -104,6 +104,7 @@ ChildProcess::~ChildProcess() {
 }
 
 int ChildProcess::pid() const { return impl_->pid; }
+int ChildProcess::end_signal() const { return impl_->pidfd.get(); }
 
 std::optional<ExitStatus> ChildProcess::poll() {
   if (!impl_->status && impl_->has_ended()) impl_->reap();

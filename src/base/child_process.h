@@ -52,6 +52,9 @@ class ChildProcess {
   ~ChildProcess();  // Kills the group and reaps it.
 
   int pid() const;
+  // A descriptor to poll for reading: it becomes readable when the child has ended. -1 before
+  // Linux 5.3, which has none.
+  int end_signal() const;
   // None: still running. When it has ended, so has the rest of its group.
   std::optional<ExitStatus> poll();
   // As poll(), but waits up to `timeout` for the end.

@@ -13,6 +13,7 @@
 
 #include "base/child_process_impl.h"
 #include "base/clock.h"
+#include "base/memory_watch.h"
 #include "base/spawn.h"
 #include "base/text.h"
 
@@ -112,28 +113,6 @@ class StopSignal {
   };
   FileDescriptor event_;  // Outlives the callback, which writes to it.
   std::stop_callback<Raise> callback_;
-};
-
-// Looks at the memory of a child often enough, but spends at most a twentieth of a CPU on it.
-class MemoryWatch {
- public:
-  explicit MemoryWatch(uint64_t limit) : limit_(limit) {}
-  // The bytes resident, when they are over the limit.
-  std::optional<uint64_t> excess(const ChildProcess& child) {
-    const nanoseconds now = real_clock().now();
-    if (limit_ == 0 || now < next_) return std::nullopt;
-    const uint64_t resident = child.resident_bytes();
-    const nanoseconds after = real_clock().now();
-    next_ = after + std::max<nanoseconds>(std::chrono::milliseconds(50), 20 * (after - now));
-    return resident > limit_ ? std::optional(resident) : std::nullopt;
-  }
-  nanoseconds until_next() const {
-    return limit_ == 0 ? nanoseconds::max() : next_ - real_clock().now();
-  }
-
- private:
-  uint64_t limit_;
-  nanoseconds next_{0};
 };
 
 }  // namespace

@@ -172,7 +172,8 @@ TEST_CASE_FIXTURE(WorkerFixture,
 
 // A child of our own making, to say anything to the host.
 struct LiarFixture : WorkerFixture {
-  Result<Worker> liar(const std::string& body, std::chrono::nanoseconds limit = kLong) {
+  Result<Worker> liar(const std::string& body, std::chrono::nanoseconds limit = kLong,
+                      uint64_t memory_limit = 0) {
     const auto script = folder.path() / "liar.py";
     std::ofstream(script) << R"(
 import json, os, socket, struct, sys, time
@@ -189,6 +190,7 @@ def read():
     o.backend = {
         .name = "liar", .library = {}, .command = {"{python}", script.string()}, .describe = {}};
     o.start_timeout = limit;
+    o.memory_limit_bytes = memory_limit;
     return Worker::start(spawner, o);
   }
 };
@@ -221,6 +223,28 @@ TEST_CASE_FIXTURE(LiarFixture,
   CHECK(result.error().code == Code::kCrashed);
   CHECK(says(result.error(), "SIGKILL"));
   CHECK(result.error().hint.find("out of memory") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(LiarFixture,
+                  "Worker: memory beyond the limit ends the child before a turn, never in one") {
+  // Takes the memory in its first turn, and writes down each turn that it gets.
+  auto worker = liar(R"(
+hello()
+hoard, turns = [], open("turns", "wb", buffering=0)
+while True:
+    read()
+    turns.write(b".")
+    hoard = hoard or bytearray(b"x") * 120_000_000
+    send({"durations_ns": [1]})
+)",
+                     kLong, 100'000'000);
+  REQUIRE(worker);
+  size_t answered = 0;
+  auto turn = worker->turn(0, milliseconds(1), false, kLong);
+  for (; turn; turn = worker->turn(0, milliseconds(1), false, kLong)) ++answered;
+  CHECK(turn.error().code == Code::kOutOfMemory);
+  CHECK(says(turn.error(), "more than the limit of 100 MB"));
+  CHECK(read_file(folder.path() / "turns")->size() == answered);
 }
 
 TEST_CASE_FIXTURE(LiarFixture,

@@ -147,7 +147,9 @@ TEST_CASE_FIXTURE(WorkerFixture,
   auto result = worker.run(0, kLong);
   REQUIRE(result);
   CHECK(floats_of(result->outputs[0])[0] == 3.0f);
-  CHECK(worker.log_tail().find("durations_ns") != std::string::npos);
+  const auto log = read_file(folder.path() / "worker.log");
+  REQUIRE(log);
+  CHECK(log->find("durations_ns") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(WorkerFixture,
