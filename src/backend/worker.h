@@ -26,7 +26,7 @@ namespace hasten {
 
 struct WorkerOptions {
   BackendEntry backend;
-  std::filesystem::path work_dir;  // Log, scratch; must exist.
+  std::filesystem::path work_dir;  // Log, temporary files, scratch; must exist.
   int threads = 1;                 // CPUs it may use.
   std::map<std::string, std::string> environment{};
   std::chrono::nanoseconds start_timeout{std::chrono::seconds(60)};

@@ -64,8 +64,10 @@ Result<std::vector<std::string>> command_of(const WorkerOptions& options) {
   return command;
 }
 
-std::map<std::string, std::string> environment_of(const WorkerOptions& options) {
+std::map<std::string, std::string> environment_of(const WorkerOptions& options,
+                                                  const std::filesystem::path& temporary) {
   std::map<std::string, std::string> environment = {
+      {"TMPDIR", temporary.string()},
       {"OMP_NUM_THREADS", std::to_string(options.threads)},
       {"HASTEN_THREADS", std::to_string(options.threads)},
   };
@@ -100,10 +102,13 @@ Result<WorkerChannel> WorkerChannel::open(Spawner& spawner, WorkerOptions option
   if (fcntl(ours.get(), F_SETFL, O_NONBLOCK) != 0) return system_error("fcntl");
 
   options.work_dir = std::filesystem::absolute(options.work_dir);
+  // Engines unpack hundreds of megabytes there, and a killed one removes nothing.
+  const std::filesystem::path temporary = options.work_dir / "tmp";
+  HASTEN_TRY_STATUS(make_folder(temporary));
   HASTEN_TRY(std::vector<std::string> command, command_of(options));
   HASTEN_TRY(ChildProcess child,
              spawner.start({.command = std::move(command),
-                            .environment = environment_of(options),
+                            .environment = environment_of(options, temporary),
                             .folder = options.folder.empty() ? options.work_dir : options.folder,
                             .log = options.work_dir / "worker.log",
                             .inherited = {theirs.get(), in.fd(), out.fd()}}));

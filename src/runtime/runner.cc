@@ -93,8 +93,9 @@ Result<Runner::Target> Runner::resolve(std::span<const DLTensor> inputs) const {
 }
 
 Result<std::vector<Tensor>> Runner::run_views(std::span<const DLTensor> inputs) const {
-  const StridedViews views(inputs);
-  HASTEN_TRY(const Target target, resolve(views.get()));
+  HASTEN_TRY(const Target target, resolve(inputs));
+  StridedViews views;
+  HASTEN_TRY_STATUS(views.set(inputs));
   std::vector<Tensor> outputs(target.n_outputs);
   HASTEN_TRY_STATUS(target.payload->run(views.get(), outputs));
   return outputs;
@@ -118,12 +119,13 @@ Result<std::vector<Tensor>> Runner::run(const std::map<std::string, Tensor>& inp
 }
 
 Status Runner::run(std::span<const DLTensor> inputs, std::span<Tensor> outputs) const {
-  const StridedViews views(inputs);
-  HASTEN_TRY(const Target target, resolve(views.get()));
+  HASTEN_TRY(const Target target, resolve(inputs));
   if (outputs.size() != target.n_outputs) {
     return Error{Code::kInvalidArgument, format("{} outputs are asked for, the model has {}",
                                                 outputs.size(), target.n_outputs)};
   }
+  StridedViews views;
+  HASTEN_TRY_STATUS(views.set(inputs));
   return target.payload->run(views.get(), outputs);
 }
 

@@ -268,6 +268,22 @@ TEST_CASE("Runner: views without strides are compact, and reach the backend with
   CHECK(contains(status.error().message, "2 outputs are asked for, the model has 1"));
 }
 
+TEST_CASE("Runner: views that run backwards reach the backend in their own order") {
+  const auto runner = two_routes().loaded();
+  const std::vector<float> rows = {1, 2, 3, 4, 5, 6};
+  const Tensor tensor = Tensor::from(std::span<const float>(rows), Shape{3, 2});
+  Shape backwards = {-2, 1};
+  DLTensor view = tensor.view();  // numpy's tensor[::-1].
+  view.strides = backwards.data();
+  view.byte_offset = 4 * sizeof(float);
+  std::vector<Tensor> outputs(1);
+  const Status done = runner->run(std::span(&view, 1), outputs);
+  REQUIRE_MESSAGE(done, (done ? "" : done.error().message));
+  const auto values = outputs[0].values<float>();
+  CHECK(std::vector<float>(values.begin(), values.end()) ==
+        std::vector<float>{10, 12, 6, 8, 2, 4});
+}
+
 TEST_CASE("Runner: many inputs without strides take the way over the heap") {
   Made made;
   made.add("2 inputs=40");

@@ -55,8 +55,10 @@ inline hasten_code run_scaler(hasten_executable* raw, const DLTensor* inputs, si
   while (now > most && !most_at_once.compare_exchange_weak(most, now)) {
   }
   hasten_code code = HASTEN_OK;
-  if (inputs[0].ndim > 0 && !inputs[0].strides) {
-    code = say(error, "no strides", HASTEN_INTERNAL);
+  const bool strided = inputs[0].strides || inputs[0].ndim == 0;
+  const auto forwards = [](int64_t stride) { return stride >= 0; };
+  if (!strided || !std::all_of(inputs[0].strides, inputs[0].strides + inputs[0].ndim, forwards)) {
+    code = say(error, "no strides, or negative ones", HASTEN_INTERNAL);
   } else {
     Tensor tensor = *Tensor::copy_of(inputs[0]);
     auto* values = static_cast<float*>(tensor.data());

@@ -8,16 +8,24 @@ namespace {
 
 bool lacks_strides(const DLTensor& view) { return view.ndim > 0 && !view.strides; }
 
-}  // namespace
-
-StridedViews::StridedViews(std::span<const DLTensor> given) : views_(given) {
-  if (std::ranges::any_of(given, lacks_strides)) fill();
+bool runs_backwards(const DLTensor& view) {
+  return view.strides && std::any_of(view.strides, view.strides + view.ndim,
+                                     [](int64_t stride) { return stride < 0; });
 }
 
-void StridedViews::fill() {
+bool needs_work(const DLTensor& view) { return lacks_strides(view) || runs_backwards(view); }
+
+}  // namespace
+
+Status StridedViews::set(std::span<const DLTensor> given) {
+  views_ = given;
+  return std::ranges::any_of(given, needs_work) ? fill() : Status();
+}
+
+Status StridedViews::fill() {
   const std::span<const DLTensor> given = views_;
   size_t axes = 0;
-  for (const DLTensor& view : given) axes += static_cast<size_t>(std::max(view.ndim, 0));
+  for (const DLTensor& view : given) axes += static_cast<size_t>(view.ndim);
   if (given.size() > few_views_.size()) many_views_.resize(given.size());
   if (axes > few_strides_.size()) many_strides_.resize(axes);
   DLTensor* to = many_views_.empty() ? few_views_.data() : many_views_.data();
@@ -25,6 +33,11 @@ void StridedViews::fill() {
   std::ranges::copy(given, to);
   views_ = {to, given.size()};
   for (DLTensor& view : std::span(to, given.size())) {
+    if (runs_backwards(view)) {
+      HASTEN_TRY(Tensor copy, Tensor::copy_of(view));
+      view = copy.view();
+      copies_.push_back(std::move(copy));
+    }
     if (!lacks_strides(view)) continue;
     view.strides = strides;
     strides += view.ndim;
@@ -34,6 +47,7 @@ void StridedViews::fill() {
       step *= view.shape[a];
     }
   }
+  return {};
 }
 
 }  // namespace hasten

@@ -225,6 +225,22 @@ TEST_CASE_FIXTURE(LiarFixture,
   CHECK(result.error().hint.find("out of memory") != std::string::npos);
 }
 
+TEST_CASE_FIXTURE(LiarFixture, "Worker: temporary files of a killed one go with its folder") {
+  {
+    auto worker = liar(R"(
+import tempfile
+open("kept", "w").write(tempfile.mkdtemp())
+hello()
+time.sleep(600)
+)");
+    REQUIRE(worker);
+  }
+  const auto kept = read_file(folder.path() / "kept");
+  REQUIRE(kept);
+  CHECK(std::filesystem::exists(*kept));
+  CHECK(kept->starts_with(folder.path().string() + "/"));
+}
+
 TEST_CASE_FIXTURE(LiarFixture,
                   "Worker: memory beyond the limit ends the child before a turn, never in one") {
   // Takes the memory in its first turn, and writes down each turn that it gets.
