@@ -45,7 +45,7 @@ std::string lower_first(std::string text) {
 }  // namespace
 
 std::string ExitStatus::describe() const {
-  if (signal == 0 && code < 0) return "exit status unknown";
+  if (!known()) return "exit status unknown";
   if (signal == 0) return format("exit code {}", code);
   const char* name = ::sigabbrev_np(signal);
   const char* words = ::sigdescr_np(signal);

@@ -40,6 +40,7 @@ struct ExitStatus {
   int code = 0;    // When it exited; -1: unknown, the host ignores SIGCHLD.
   int signal = 0;  // When a signal ended it.
   bool ok() const { return code == 0 && signal == 0; }
+  bool known() const { return code >= 0; }
   std::string describe() const;  // "exit code 3", "killed by SIGSEGV (segmentation fault)"
 };
 
@@ -89,7 +90,8 @@ class Spawner {
   Result<ChildProcess> start(ChildOptions options);  // From any thread.
   // Waits within the limits. kTimedOut, kOutOfMemory or kCancelled after killing the
   // group; an exit status that is not ok is kCrashed (signal) or kBuildFailed (code),
-  // with the tail of the log in the message.
+  // with the tail of the log in the message. An unknown one passes: what the child leaves
+  // behind tells more than a host that ignores SIGCHLD can know.
   Status run(ChildOptions options, const RunLimits& limits);
 
  private:

@@ -149,7 +149,7 @@ Status Spawner::run(ChildOptions options, const RunLimits& limits) {
     child.impl_->pause(std::min(left, memory.until_next()), stop.descriptor());
   }
   const ExitStatus status = *child.poll();
-  if (status.ok()) return {};
+  if (status.ok() || !status.known()) return {};
   return with_tail({status.signal ? Code::kCrashed : Code::kBuildFailed,
                     format("'{}' failed: {}", name, status.describe())},
                    child);

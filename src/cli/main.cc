@@ -29,6 +29,9 @@ int worker(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A file that grows beyond a limit (ulimit -f) is an error to tell, not an end.
   std::signal(SIGXFSZ, SIG_IGN);
+  // Who started us may ignore the end of children, and an ignored signal is inherited: nobody
+  // could tell then how a child ended.
+  std::signal(SIGCHLD, SIG_DFL);
   try {
     const std::string_view command = argc > 1 ? argv[1] : "";
     if (command == "worker" && argc > 2) return worker(argc, argv);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compilers as children: what they get, what they may answer, and their limits.
 #include "backend/compilers.h"
+
+#include <csignal>
+
 #include "worker_fixture.h"
 
 namespace hasten {
@@ -86,6 +89,17 @@ TEST_CASE_FIXTURE(CompilerFixture,
                     {.timeout = std::chrono::seconds(1)});
   REQUIRE(!result);
   CHECK(result.error().code == Code::kTimedOut);
+}
+
+TEST_CASE_FIXTURE(CompilerFixture,
+                  "Compilers: in a host that ignores SIGCHLD the result alone decides") {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  auto made = run("open(os.path.join(request['output_dir'], 'x'), 'w')\nresult(ok=True, path='x')");
+  auto silent = run("pass");
+  std::signal(SIGCHLD, before);
+  CHECK_MESSAGE(made, (made ? "" : made.error().message));
+  REQUIRE(!silent);
+  CHECK(silent.error().code == Code::kBuildFailed);
 }
 
 TEST_CASE_FIXTURE(CompilerFixture,
