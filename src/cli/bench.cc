@@ -15,6 +15,7 @@
 #include "tensor/difference.h"
 #include "tune/inputs.h"
 #include "tune/runnable.h"
+#include "tune/specs.h"
 #include "tune/turns.h"
 
 namespace hasten {
@@ -37,8 +38,7 @@ struct BenchInputs {
 Result<BenchInputs> given_inputs(const BenchCommand& command, const Signature& signature) {
   InputRequest request;
   request.inputs = command.inputs;
-  request.batch_sizes =
-      command.batch_sizes.empty() ? std::vector<int64_t>{1, 2} : command.batch_sizes;
+  request.batch_sizes = command.batch_sizes;
   request.seed = command.seed;
   HASTEN_TRY(PreparedInputs prepared, prepare_inputs(request, signature));
   PreparedGraph& first = prepared.graphs.front();
@@ -97,6 +97,10 @@ Result<std::optional<double>> differ(const std::vector<std::vector<Tensor>>& ans
 Result<Measured> measure_size(const BenchCommand& command, std::vector<Side>& sides,
                               const BenchInputs& inputs, int64_t batch_size, std::stop_token stop,
                               ProgressPrinter& progress) {
+  if (inputs.graph.has_batch_axis()) {
+    const double bytes = bytes_of_batch(inputs.graph, inputs.sample, batch_size);
+    HASTEN_TRY_STATUS(check_room(format("B = {}", batch_size), bytes, input_limit_bytes()));
+  }
   const std::vector<Tensor> tensors = inputs.graph.has_batch_axis()
                                           ? make_batch(inputs.graph, inputs.sample, batch_size)
                                           : make_batch(inputs.graph, inputs.sample, 1);

@@ -13,22 +13,10 @@ std::string symbol_text(const Axis& axis) {
   return axis.multiplier == 1 ? axis.symbol : format("{}*{}", axis.multiplier, axis.symbol);
 }
 
-std::string shape_text(const DLTensor& view) {
-  std::vector<std::string> sizes;
-  for (int32_t i = 0; i < view.ndim; ++i) sizes.push_back(std::to_string(view.shape[i]));
-  return "[" + join(sizes, ",") + "]";
-}
-
 std::string dtype_text(DLDataType type) {
   if (const auto dtype = dtype_from_dlpack(type)) return std::string(to_string(*dtype));
   return format("a dtype without a name here (DLPack code {}, {} bits, {} lanes)", type.code,
                 type.bits, type.lanes);
-}
-
-bool any_axis(const std::vector<TensorSpec>& specs, AxisKind kind) {
-  return std::ranges::any_of(specs, [&](const TensorSpec& spec) {
-    return std::ranges::any_of(spec.axes, [&](const Axis& a) { return a.kind == kind; });
-  });
 }
 
 // What a symbol stands for in one call, and which axis said so.
@@ -79,7 +67,7 @@ Status accept_tensor(const TensorSpec& spec, const DLTensor& view, std::vector<B
   if (view.ndim < 0 || static_cast<size_t>(view.ndim) != spec.axes.size()) {
     return Error{Code::kInvalidArgument,
                  format("input '{}' has rank {} (shape {}), not {}: {}", spec.name, view.ndim,
-                        shape_text(view), spec.axes.size(), spec.describe())};
+                        shape_text(std::span(view.shape, static_cast<size_t>(std::max(0, view.ndim)))), spec.axes.size(), spec.describe())};
   }
   for (size_t a = 0; a < spec.axes.size(); ++a) {
     HASTEN_TRY_STATUS(accept_axis(spec, a, view.shape[a], bound));
@@ -93,6 +81,11 @@ Tensor with_axis(const Tensor& tensor, size_t axis, int64_t size) {
   Shape shape(tensor.shape().begin(), tensor.shape().end());
   shape[axis] = size;
   return Tensor::zeros(tensor.dtype(), shape);
+}
+
+bool is_batch(const Axis& axis) { return axis.kind == AxisKind::kBatch; }
+bool is_of(const Axis& axis, const std::string& symbol) {
+  return axis.kind != AxisKind::kStatic && axis.symbol == symbol;
 }
 
 template <class Chosen>
@@ -113,6 +106,21 @@ std::vector<Tensor> resized(const GraphSpec& graph, std::span<const Tensor> inpu
   return out;
 }
 
+template <class Chosen>
+double bytes_resized(const GraphSpec& graph, std::span<const Tensor> inputs, int64_t size,
+                     Chosen chosen) {
+  double bytes = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Shape shape(inputs[i].shape().begin(), inputs[i].shape().end());
+    for (size_t a = 0; a < shape.size(); ++a) {
+      const Axis& axis = graph.inputs[i].axes[a];
+      if (chosen(axis)) shape[a] = axis.multiplier * size;
+    }
+    bytes += bytes_of(inputs[i].dtype(), shape);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::string describe(const Axis& axis) {
@@ -129,8 +137,10 @@ std::string TensorSpec::describe() const {
   return format("{} {}[{}]", name, to_string(dtype), join(parts, ","));
 }
 
-bool GraphSpec::has_batch_axis() const { return any_axis(inputs, AxisKind::kBatch); }
-bool GraphSpec::has_dynamic_axis() const { return any_axis(inputs, AxisKind::kDynamic); }
+bool GraphSpec::has_batch_axis() const {
+  return std::ranges::any_of(
+      inputs, [](const TensorSpec& spec) { return std::ranges::any_of(spec.axes, is_batch); });
+}
 
 int64_t GraphSpec::min_batch() const {
   std::optional<int64_t> least;
@@ -194,15 +204,21 @@ bool GraphSpec::same_structure(std::span<const Tensor> tensors) const {
 
 std::vector<Tensor> make_batch(const GraphSpec& graph, std::span<const Tensor> inputs,
                                int64_t batch_size) {
-  return resized(graph, inputs, batch_size,
-                 [](const Axis& axis) { return axis.kind == AxisKind::kBatch; });
+  return resized(graph, inputs, batch_size, is_batch);
 }
 
 std::vector<Tensor> resize_symbol(const GraphSpec& graph, std::span<const Tensor> inputs,
                                   const std::string& symbol, int64_t size) {
-  return resized(graph, inputs, size, [&](const Axis& axis) {
-    return axis.kind != AxisKind::kStatic && axis.symbol == symbol;
-  });
+  return resized(graph, inputs, size, [&](const Axis& axis) { return is_of(axis, symbol); });
+}
+
+double bytes_of_batch(const GraphSpec& graph, std::span<const Tensor> inputs, int64_t batch_size) {
+  return bytes_resized(graph, inputs, batch_size, is_batch);
+}
+
+double bytes_of_symbol(const GraphSpec& graph, std::span<const Tensor> inputs,
+                       const std::string& symbol, int64_t size) {
+  return bytes_resized(graph, inputs, size, [&](const Axis& axis) { return is_of(axis, symbol); });
 }
 
 }  // namespace hasten

@@ -42,7 +42,6 @@ struct GraphSpec {
   std::vector<TensorSpec> inputs, outputs;
 
   bool has_batch_axis() const;  // Some input has one.
-  bool has_dynamic_axis() const;
   int64_t min_batch() const;  // Over the batch axes, divided by the multiplier; 1 without.
   int64_t max_batch() const;
   // The batch size of these inputs; none when the axes disagree or there is none.
@@ -68,5 +67,9 @@ std::vector<Tensor> make_batch(const GraphSpec& graph, std::span<const Tensor> i
 // The inputs with a dynamic axis (every axis of that symbol) at another size.
 std::vector<Tensor> resize_symbol(const GraphSpec& graph, std::span<const Tensor> inputs,
                                   const std::string& symbol, int64_t size);
+// What these two would return takes, all inputs together.
+double bytes_of_batch(const GraphSpec& graph, std::span<const Tensor> inputs, int64_t batch_size);
+double bytes_of_symbol(const GraphSpec& graph, std::span<const Tensor> inputs,
+                       const std::string& symbol, int64_t size);
 
 }  // namespace hasten

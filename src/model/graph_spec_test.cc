@@ -65,7 +65,6 @@ TEST_CASE("TensorSpec: describes itself as an input SPEC would") {
 TEST_CASE("GraphSpec: the batch range is that of the batch axes divided by their multipliers") {
   GraphSpec graph = graph_of();
   CHECK(graph.has_batch_axis());
-  CHECK(graph.has_dynamic_axis());
   CHECK(graph.min_batch() == 1);
   CHECK(graph.max_batch() == 2);
   graph.inputs = {{"x", DType::kFloat32, {fixed(8)}}};

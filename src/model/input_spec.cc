@@ -14,8 +14,7 @@ constexpr std::string_view kForm =
     "the form is name=dtype[axis,...] with an optional value range @low..high behind it, as in "
     "image=float32[B,3,224,224] or ids=int64[B,T=8..128]@0..30521";
 
-// No engine takes an axis near this; it keeps products of sizes and multipliers in range.
-constexpr int64_t kMaxSize = int64_t{1} << 40;
+constexpr int64_t kMaxMultiplier = int64_t{1} << 20;
 
 constexpr DType kAllDTypes[] = {
     DType::kBool,     DType::kUInt8,   DType::kInt8,    DType::kUInt16,    DType::kInt16,
@@ -136,6 +135,7 @@ class Parser {
         return axis;
       }
       if (size < 1) return error("a multiplier must be at least 1");
+      if (size > kMaxMultiplier) return error(format("a multiplier of at most {} expected", kMaxMultiplier));
       axis.multiplier = size;
       skip_spaces();
     }

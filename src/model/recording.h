@@ -40,6 +40,9 @@ std::vector<TensorSpec> output_specs(const GraphSpec& graph,
                                      std::span<const std::optional<int64_t>> batch_sizes,
                                      const std::vector<std::string>& names);
 
+// No engine takes an axis or a batch near this; products with a multiplier stay in range.
+constexpr int64_t kMaxSize = int64_t{1} << 40;
+
 // An input SPEC: "name=float32[B,3,T=8..128]" with an optional value range
 // "@0..30521" behind it. Symbols are dynamic; `B` (or the one given) is the batch.
 struct InputSpec {

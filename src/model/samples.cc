@@ -2,6 +2,7 @@
 #include "model/samples.h"
 
 #include "base/text.h"
+#include "tensor/ops.h"
 
 #include <algorithm>
 
@@ -12,12 +13,6 @@ std::vector<std::string> names_of(const std::vector<ValueInfo>& values) {
   std::vector<std::string> names;
   for (const ValueInfo& value : values) names.push_back(value.name);
   return names;
-}
-
-std::string shape_text(std::span<const int64_t> shape) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : shape) sizes.push_back(std::to_string(size));
-  return "[" + join(sizes, ",") + "]";
 }
 
 std::string wanted_text(const std::vector<Dimension>& shape) {

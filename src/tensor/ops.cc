@@ -63,6 +63,12 @@ void append_moduli(const Tensor& tensor, std::vector<double>& out) {
 
 }  // namespace
 
+double bytes_of(DType dtype, std::span<const int64_t> shape) {
+  auto bytes = static_cast<double>(size_bytes(dtype));
+  for (const int64_t size : shape) bytes *= static_cast<double>(size);
+  return bytes;
+}
+
 std::string shape_text(std::span<const int64_t> shape) {
   std::string text = "[";
   for (const int64_t n : shape) text += (text.size() > 1 ? "," : "") + std::to_string(n);

@@ -31,6 +31,8 @@ Result<Tensor> concatenated(std::span<const Tensor> parts, size_t axis);
 // Values as float64 in row-major order; complex as modulus. For reports and tests.
 std::vector<double> to_doubles(const Tensor& tensor);
 std::string shape_text(std::span<const int64_t> shape);  // "[2,3]"
+// What such a tensor would take: no product of sizes is too large to be said.
+double bytes_of(DType dtype, std::span<const int64_t> shape);
 
 float half_to_float(uint16_t bits);
 float bfloat16_to_float(uint16_t bits);

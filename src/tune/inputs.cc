@@ -3,22 +3,17 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <span>
 
+#include "base/machine.h"
 #include "base/text.h"
 #include "model/samples.h"
 #include "tensor/npz.h"
-#include "tensor/ops.h"
+#include "tune/specs.h"
 
 namespace hasten {
 namespace {
-
-// Sizes of a dynamic axis whose range nobody gave: two, so that an exporter which
-// bakes one in is found out, and neither 0 nor 1, which exporters specialise on.
-constexpr int64_t kFirstSize = 12;
-constexpr int64_t kSecondSize = 20;
 
 struct Request {
   std::vector<InputSpec> specs;
@@ -41,18 +36,8 @@ Result<Request> sort_out(const std::vector<std::string>& inputs) {
       request.files.push_back(text);
     }
   }
+  HASTEN_TRY_STATUS(share_ranges(request.specs));
   return request;
-}
-
-// A symbol of the model's own that stands for the batch: the one at axis 0 of the
-// first input that has one there.
-std::string batch_symbol(const Signature& signature) {
-  for (const ValueInfo& input : signature.inputs) {
-    if (!input.shape || input.shape->empty()) continue;
-    if (const auto* symbol = std::get_if<std::string>(&input.shape->front())) return *symbol;
-    return "";
-  }
-  return "";
 }
 
 bool has_symbols(const Signature& signature) {
@@ -68,126 +53,6 @@ bool has_symbols(const Signature& signature) {
 bool has_shapes(const Signature& signature) {
   return std::all_of(signature.inputs.begin(), signature.inputs.end(),
                      [](const ValueInfo& input) { return input.shape.has_value(); });
-}
-
-// SPECs that say what the model file says, for a user who gave no input at all.
-Result<std::vector<InputSpec>> specs_of(const Signature& signature) {
-  const std::string batch = batch_symbol(signature);
-  std::vector<InputSpec> specs;
-  for (const ValueInfo& input : signature.inputs) {
-    if (input.optional) continue;
-    if (!input.foreign_dtype.empty()) {
-      return Error{Code::kUnsupported, format("the model takes '{}' as {}, a dtype that hasten has "
-                                              "no name for",
-                                              input.name, input.foreign_dtype)};
-    }
-    if (!input.dtype || !input.shape) {
-      return Error{Code::kInvalidArgument,
-                   format("the model does not say what its input '{}' looks like", input.name),
-                   format("give --input FILE.npz, or --input '{}=float32[B,...]'", input.name)};
-    }
-    InputSpec spec{.name = input.name, .dtype = *input.dtype, .axes = {}, .values = {}};
-    for (size_t i = 0; i < input.shape->size(); ++i) {
-      Axis axis;
-      if (const auto* size = std::get_if<int64_t>(&(*input.shape)[i])) {
-        axis.min = axis.max = *size;
-      } else {
-        const std::string& symbol = std::get<std::string>((*input.shape)[i]);
-        const bool is_batch = symbol == batch && (!symbol.empty() || i == 0);
-        axis.kind = is_batch ? AxisKind::kBatch : AxisKind::kDynamic;
-        axis.symbol = is_batch ? "B" : symbol.empty() ? format("{}_{}", input.name, i) : symbol;
-      }
-      spec.axes.push_back(axis);
-    }
-    specs.push_back(std::move(spec));
-  }
-  return specs;
-}
-
-// That what a SPEC says is possible in the model.
-Status check_spec(const InputSpec& spec, const Signature& signature) {
-  const auto input = std::ranges::find(signature.inputs, spec.name, &ValueInfo::name);
-  if (input == signature.inputs.end()) {
-    std::vector<std::string> known;
-    for (const ValueInfo& one : signature.inputs) known.push_back(one.name);
-    const std::optional<std::string> meant = closest(spec.name, known);
-    return Error{Code::kInvalidArgument,
-                 format("the model has no input '{}'; it has {}", spec.name, join(known, ", ")),
-                 meant ? format("did you mean '{}'?", *meant) : ""};
-  }
-  if (input->dtype && *input->dtype != spec.dtype) {
-    return Error{Code::kInvalidArgument,
-                 format("the SPEC says {} for '{}', the model takes {}", to_string(spec.dtype),
-                        spec.name, to_string(*input->dtype))};
-  }
-  if (!input->shape) return {};
-  if (input->shape->size() != spec.axes.size()) {
-    return Error{Code::kInvalidArgument,
-                 format("the SPEC gives '{}' {} axes, the model {}", spec.name, spec.axes.size(),
-                        input->shape->size())};
-  }
-  for (size_t i = 0; i < spec.axes.size(); ++i) {
-    const auto* size = std::get_if<int64_t>(&(*input->shape)[i]);
-    const Axis& axis = spec.axes[i];
-    if (size && (axis.kind != AxisKind::kStatic || axis.min != *size)) {
-      return Error{
-          Code::kInvalidArgument,
-          format("axis {} of '{}' is {} in the model; the SPEC says {}", i, spec.name, *size,
-                 axis.kind == AxisKind::kStatic ? format("{}", axis.min) : axis.symbol)};
-    }
-  }
-  return {};
-}
-
-// The SPECs in the model's order, one for each input.
-Result<std::vector<InputSpec>> in_model_order(const std::vector<InputSpec>& specs,
-                                              const Signature& signature) {
-  std::vector<InputSpec> ordered;
-  for (const ValueInfo& input : signature.inputs) {
-    const auto found = std::ranges::find(specs, input.name, &InputSpec::name);
-    if (found != specs.end()) {
-      ordered.push_back(*found);
-      continue;
-    }
-    if (input.optional) break;
-    return Error{Code::kInvalidArgument, format("the input '{}' is not given", input.name),
-                 format("add --input '{}={}[...]'", input.name,
-                        input.dtype ? to_string(*input.dtype) : "float32")};
-  }
-  return ordered;
-}
-
-// The sizes that the dynamic symbols take in the call number `i`.
-int64_t dynamic_size(const Axis& axis, size_t i) {
-  if (axis.max <= axis.min) return i % 2 == 0 ? kFirstSize : kSecondSize;
-  // A third and two thirds of the range: away from its ends, which the check visits.
-  const int64_t third = (axis.max - axis.min) / 3;
-  return i % 2 == 0 ? axis.min + third : axis.max - third;
-}
-
-std::vector<RecordedCall> random_calls(const std::vector<InputSpec>& specs,
-                                       const InputRequest& request) {
-  std::vector<RecordedCall> calls;
-  for (size_t i = 0; i < request.batch_sizes.size(); ++i) {
-    const int64_t batch = request.batch_sizes[i];
-    RecordedCall call;
-    call.batch_size = batch;
-    call.sample.origin = format("random values at batch {}", batch);
-    for (size_t k = 0; k < specs.size(); ++k) {
-      Shape shape;
-      for (const Axis& axis : specs[k].axes) {
-        shape.push_back(axis.kind == AxisKind::kStatic  ? axis.min
-                        : axis.kind == AxisKind::kBatch ? axis.multiplier * batch
-                                                        : dynamic_size(axis, i));
-      }
-      std::optional<FillRange> range;
-      if (specs[k].values) range = FillRange{specs[k].values->first, specs[k].values->second};
-      const uint64_t seed = request.seed + 1000 * (i + 1) + k;
-      call.sample.inputs.push_back(random_tensor(specs[k].dtype, shape, seed, range));
-    }
-    calls.push_back(std::move(call));
-  }
-  return calls;
 }
 
 // The batch size of a file's sample: where the model or a SPEC names the batch axis,
@@ -307,6 +172,7 @@ Result<PreparedGraph> prepare_graph(RecordedGraph recorded, const Request& reque
   std::ranges::copy_if(request.specs, std::back_inserter(specs),
                        [&](const InputSpec& spec) { return is_about(spec, graph.spec); });
   HASTEN_TRY_STATUS(declare(graph.spec, specs));
+  graph.batch_has_range = graph.spec.has_batch_axis() && batch_range(specs).has_value();
   const bool axes_unknown = request.specs.empty() && !has_shapes(signature);
   if (axes_unknown && !graph.spec.has_batch_axis() && one_size) {
     graph.batch_is_guessed = guess_batch(graph.spec);
@@ -320,7 +186,68 @@ Result<PreparedGraph> prepare_graph(RecordedGraph recorded, const Request& reque
   return graph;
 }
 
+Status check_batch_sizes(const InputRequest& request, const std::optional<SizeRange>& range) {
+  for (const int64_t size : request.batch_sizes) {
+    if (size < 1 || size > kMaxSize) {
+      return Error{Code::kInvalidArgument,
+                   format("a batch size is a whole number from 1 to {}, not {}", kMaxSize, size)};
+    }
+    if (range && (size < range->low || size > range->high)) {
+      return Error{Code::kInvalidArgument,
+                   format("the batch size {} is outside B={}..{}", size, range->low, range->high),
+                   "give a size in it, or a wider range in the SPEC"};
+    }
+  }
+  return {};
+}
+
+// The user's, else two small ones: what depends on the batch size shows at two.
+std::vector<int64_t> sizes_to_record(const InputRequest& request,
+                                     const std::optional<SizeRange>& range) {
+  if (!request.batch_sizes.empty()) return request.batch_sizes;
+  if (!range) return {1, 2};
+  const int64_t first = std::max<int64_t>(1, range->low);
+  if (first == range->high) return {first};
+  return {first, first + 1};
+}
+
+// The largest calls that will be made of a graph.
+Status check_largest(const PreparedGraph& graph, const InputRequest& request) {
+  const std::vector<Tensor>& sample = graph.samples.front().inputs;
+  const auto check = [&](const std::string& symbol, int64_t size) {
+    return check_room(format("{} = {}", symbol, size),
+                      bytes_of_symbol(graph.spec, sample, symbol, size), request.limit_bytes);
+  };
+  for (const TensorSpec& input : graph.spec.inputs) {
+    for (const Axis& axis : input.axes) {
+      if (axis.kind == AxisKind::kStatic) continue;
+      HASTEN_TRY_STATUS(check(axis.symbol, axis.max / axis.multiplier));
+      if (axis.kind != AxisKind::kBatch) continue;
+      for (const int64_t size : request.batch_sizes) {
+        HASTEN_TRY_STATUS(check(axis.symbol, size));
+      }
+    }
+  }
+  return {};
+}
+
+Result<std::vector<RecordedCall>> record(Request& given, const InputRequest& request,
+                                         const Signature& signature) {
+  for (const InputSpec& spec : given.specs) HASTEN_TRY_STATUS(check_spec(spec, signature));
+  const std::optional<SizeRange> range = batch_range(given.specs);
+  HASTEN_TRY_STATUS(check_batch_sizes(request, range));
+  if (!given.files.empty()) return read_calls(given, signature);
+  HASTEN_TRY(given.specs, in_model_order(given.specs, signature));
+  return random_calls(given.specs, sizes_to_record(request, range), request.seed,
+                      request.limit_bytes);
+}
+
 }  // namespace
+
+uint64_t input_limit_bytes() {
+  constexpr uint64_t kShare = 4;
+  return available_memory_bytes() / kShare;
+}
 
 Result<PreparedInputs> prepare_inputs(const InputRequest& request, const Signature& signature) {
   PreparedInputs prepared;
@@ -332,17 +259,7 @@ Result<PreparedInputs> prepare_inputs(const InputRequest& request, const Signatu
           "no --input was given, so the values are random; real inputs prove more");
     }
   }
-  for (const InputSpec& spec : given.specs) HASTEN_TRY_STATUS(check_spec(spec, signature));
-  const bool from_specs = given.files.empty();
-  if (from_specs) {
-    HASTEN_TRY(given.specs, in_model_order(given.specs, signature));
-  }
-  std::vector<RecordedCall> calls;
-  if (from_specs) {
-    calls = random_calls(given.specs, request);
-  } else {
-    HASTEN_TRY(calls, read_calls(given, signature));
-  }
+  HASTEN_TRY(std::vector<RecordedCall> calls, record(given, request, signature));
   std::vector<std::string> names;
   for (const ValueInfo& input : signature.inputs) names.push_back(input.name);
   for (RecordedGraph& graph : group_into_graphs(std::move(calls), names)) {
@@ -355,6 +272,9 @@ Result<PreparedInputs> prepare_inputs(const InputRequest& request, const Signatu
     if (std::ranges::none_of(prepared.graphs, fits)) {
       HASTEN_TRY_STATUS(declare(prepared.graphs.front().spec, std::span(&spec, 1)));
     }
+  }
+  for (const PreparedGraph& graph : prepared.graphs) {
+    HASTEN_TRY_STATUS(check_largest(graph, request));
   }
   return prepared;
 }

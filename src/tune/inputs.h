@@ -5,6 +5,9 @@
 // sizes, what the model file itself says. Where all three are silent (a format
 // without shapes, samples of one batch size), axis 0 is taken for the batch on
 // trial: the baseline has to confirm it.
+//
+// Sizes that the user asks for (batch sizes, ends of ranges) are checked here: against the
+// range of the batch, and against the memory there is.
 #pragma once
 
 #include <hasten/result.h>
@@ -22,6 +25,7 @@ struct PreparedGraph {
   GraphSpec spec;  // Inputs only.
   std::vector<Sample> samples;
   bool batch_is_guessed = false;  // The baseline has to confirm it.
+  bool batch_has_range = false;   // A SPEC gave one: the sizes of the batch are in it.
 };
 
 struct PreparedInputs {
@@ -29,10 +33,15 @@ struct PreparedInputs {
   std::vector<std::string> warnings;
 };
 
+// What the inputs of one call may take here. They are held several times, the model's values
+// come on top.
+uint64_t input_limit_bytes();
+
 struct InputRequest {
   std::vector<std::string> inputs;   // FILE.npz or SPEC.
-  std::vector<int64_t> batch_sizes;  // To record at, for SPECs; not empty.
+  std::vector<int64_t> batch_sizes;  // The user's, to record at (SPECs) and to measure at.
   uint64_t seed = 0;
+  uint64_t limit_bytes = input_limit_bytes();  // Of the inputs of one call.
 };
 
 Result<PreparedInputs> prepare_inputs(const InputRequest& request, const Signature& signature);

@@ -298,6 +298,7 @@ Result<Original> study_original(Workshop& shop, const Model& model, const Scoute
   original.trial.graph = prepared.spec.name;
   original.graph = std::move(prepared.spec);
   original.samples = std::move(prepared.samples);
+  original.batch_has_range = prepared.batch_has_range;
   shop.say("reference", format("running the original ({})", proposal->candidate.label()));
 
   const std::chrono::nanoseconds begin = shop.clock.now();

@@ -43,7 +43,8 @@ struct Original {
   std::vector<OutputTolerance> tolerances;        // One an output.
   std::vector<OutputTolerance> lossy_tolerances;  // The same where lower precision is allowed.
   CallAudit audit;
-  bool repeatable = true;  // Two calls with the same inputs agree.
+  bool batch_has_range = false;  // The user gave the sizes of the batch.
+  bool repeatable = true;        // Two calls with the same inputs agree.
   std::vector<std::string> warnings;
 
   bool writes_inputs() const { return !audit.written_inputs.empty(); }

@@ -127,6 +127,13 @@ void watch(Absent& absent, std::set<std::string> all, const ScoutOptions& option
   if (absent.wait(needed, options.timeout)) enough.request_stop();
 }
 
+bool is_count(const std::string& text) {
+  int32_t number = 0;  // As the plugins read it.
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, number);
+  return failure == std::errc() && stop == end && number >= 0;
+}
+
 }  // namespace
 
 std::string Scouted::library_version() const { return facts["library_version"].as_string(); }
@@ -185,12 +192,7 @@ Status Scouted::check_config(const Candidate& candidate) const {
       for (const Json& choice : option["choices"].items()) choices.push_back(choice.as_string());
       return refuse("one of " + join(choices, ", "));
     }
-    int64_t number = 0;
-    const char* end = value.data() + value.size();
-    if (type == "int" &&
-        (std::from_chars(value.data(), end, number).ptr != end || value.empty() || number < 0)) {
-      return refuse("a whole number of at least 0");
-    }
+    if (type == "int" && !is_count(value)) return refuse("a whole number of at least 0");
   }
   return {};
 }

@@ -50,6 +50,24 @@ std::vector<std::string> names_of(const std::vector<std::string>& backends) {
   return names;
 }
 
+// Those for which there is room, moved into the range that the user gave.
+std::vector<int64_t> sizes_in_range(const Original& original, std::vector<int64_t> sizes) {
+  if (!original.graph.has_batch_axis()) return sizes;
+  if (original.batch_has_range) {
+    const int64_t low = std::max<int64_t>(1, original.graph.min_batch());
+    const int64_t high = std::max(low, original.graph.max_batch());
+    for (int64_t& size : sizes) size = std::clamp(size, low, high);
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  }
+  const auto limit = static_cast<double>(input_limit_bytes());
+  const auto first_too_large = std::ranges::find_if(sizes, [&](int64_t size) {
+    return bytes_of_batch(original.graph, original.samples.front().inputs, size) > limit;
+  });
+  // The first is measured in any case: without a figure there is no choice.
+  sizes.erase(std::max(first_too_large, sizes.begin() + 1), sizes.end());
+  return sizes;
+}
+
 std::vector<std::string> describe(const std::vector<TensorSpec>& specs) {
   std::vector<std::string> lines;
   for (const TensorSpec& spec : specs) lines.push_back(spec.describe());
@@ -223,7 +241,8 @@ void Tuner::measure_the_outrun(GraphOutcome& outcome) {
 
 ContestOptions Tuner::contest_options(const Original& original) const {
   const std::vector<int64_t>& given = shop_.options.batch_sizes;
-  return {.batch_sizes = sizes_to_measure(strategy_, given, original.graph.has_batch_axis()),
+  return {.batch_sizes = sizes_in_range(
+              original, sizes_to_measure(strategy_, given, original.graph.has_batch_axis())),
           .stop_when_saturated = given.empty(),
           .original_takes_part = strategy_.performance_validation};
 }
@@ -320,8 +339,7 @@ Status Tuner::tune_all() {
   HASTEN_TRY_STATUS(look_around());
   InputRequest request;
   request.inputs = shop_.options.inputs;
-  request.batch_sizes =
-      shop_.options.batch_sizes.empty() ? std::vector<int64_t>{1, 2} : shop_.options.batch_sizes;
+  request.batch_sizes = shop_.options.batch_sizes;
   request.seed = shop_.options.seed;
   HASTEN_TRY(PreparedInputs prepared, prepare_inputs(request, signature_));
   for (const std::string& warning : prepared.warnings) {

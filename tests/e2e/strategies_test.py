@@ -36,6 +36,17 @@ def test_max_throughput_takes_the_one_with_the_most_rows_a_second(tmp_path, mode
     assert (winner["passed"], winner["fell_back"]) == (True, False)
 
 
+def test_batch_sizes_beyond_the_declared_range_are_not_measured(tmp_path, model):
+    for declared, measured in (("1..5", [1, 2, 4, 5]), ("4..8", [4, 8])):
+        done = tune(tmp_path, model, inputs=[f"x=float32[B={declared},3]"], backends=[FAST_CALLS],
+                    sizes=None)
+        assert [point["batch_size"] for point in done.trials[FAST_CALLS]["points"]] == measured
+        assert done.report["winner"]["selected_batch_size"] == measured[-1]
+    only_latency = tune(tmp_path, model, "--strategy", "min-latency", sizes=None,
+                        inputs=["x=float32[B=4..8,3]"], backends=[FAST_CALLS])
+    assert only_latency.report["winner"]["selected_batch_size"] == 4
+
+
 def test_min_latency_takes_the_fastest_at_one_row(tmp_path, model):
     done = tune(tmp_path, model, "--strategy", "min-latency", sizes="1,8",
                 backends=[SLOW, FAST_CALLS, LOW_LATENCY, WRONG])
