@@ -7,9 +7,12 @@
 #include "base/text.h"
 
 #include <fcntl.h>
-#include <mutex>
+#include <sys/file.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
 
 namespace hasten {
 
@@ -21,7 +24,14 @@ struct Journal::Impl {
 };
 
 Result<Journal> Journal::create(const std::filesystem::path& path) {
-  HASTEN_TRY(FileDescriptor file, open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND));
+  HASTEN_TRY(FileDescriptor file, open_file(path, O_WRONLY | O_CREAT | O_APPEND));
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return file_error("locking", path, errno);
+    return Error{Code::kIo, format("another process is writing '{}'", path.string()),
+                 "wait for its end, or name another output"};
+  }
+  // Only now: it may be another's.
+  if (::ftruncate(file.get(), 0) != 0) return file_error("writing", path, errno);
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->file = std::move(file);
@@ -53,29 +63,6 @@ Status Journal::append(std::string_view kind, Json record) {
   }
   impl_->size += text.size();
   return {};
-}
-
-Result<std::vector<Json>> read_journal(const std::filesystem::path& path) {
-  HASTEN_TRY(const std::string text, read_file(path));
-  std::vector<Json> records;
-  size_t number = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    ++number;
-    const size_t newline = text.find('\n', begin);
-    const bool torn = newline == std::string::npos;
-    const size_t end = torn ? text.size() : newline;
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    begin = end + 1;
-    auto record = Json::parse(line);
-    if (record && record->is_object()) {
-      records.push_back(*std::move(record));
-    } else if (!torn) {
-      return Error{Code::kInvalidArgument,
-                   format("'{}': line {} is no record of a journal", path.string(), number),
-                   "the file is damaged or of another kind"};
-    }
-  }
-  return records;
 }
 
 }  // namespace hasten

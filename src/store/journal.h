@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The journal: one JSON object a line, appended and flushed, so that what was finished
-// survives a kill. A torn last line is ignored when it is read.
+// survives a kill. A kill may leave a torn last line.
 #pragma once
 
 #include <hasten/result.h>
@@ -9,13 +9,15 @@
 
 #include <filesystem>
 #include <memory>
-#include <vector>
+#include <string_view>
 
 namespace hasten {
 
 class Journal {
  public:
-  static Result<Journal> create(const std::filesystem::path& path);  // Truncates.
+  // Begins anew. Until it is destroyed no other journal can be created at this path, from
+  // whatever process: two tunes would write one artifact.
+  static Result<Journal> create(const std::filesystem::path& path);
   Journal(Journal&&) noexcept;
   Journal& operator=(Journal&&) noexcept;
   ~Journal();
@@ -28,7 +30,5 @@ class Journal {
   explicit Journal(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-Result<std::vector<Json>> read_journal(const std::filesystem::path& path);
 
 }  // namespace hasten

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hasten/tune.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "base/atomic_file.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "report/table.h"
@@ -55,10 +58,41 @@ Result<StrategyOptions> strategy_of(const TuneOptions& options) {
   return strategy;
 }
 
+// What the command line refuses, a program may still ask for.
+Status check_numbers(const TuneOptions& options) {
+  const auto wrong = [](std::string_view name, std::string_view wanted) {
+    return Error{Code::kInvalidArgument, format("{} has to be {}", name, wanted)};
+  };
+  const auto is_at_least_0 = [](double x) { return std::isfinite(x) && x >= 0; };
+  if (!is_at_least_0(options.min_speedup)) {
+    return wrong("the minimal speed-up", "a number of at least 0");
+  }
+  for (const std::optional<double>& x : {options.absolute_tolerance, options.relative_tolerance}) {
+    if (x && !is_at_least_0(*x)) return wrong("a tolerance", "a number of at least 0");
+  }
+  if (const std::optional<double>& x = options.allow_lossy; x && !(std::isfinite(*x) && *x > 0)) {
+    return wrong("the tolerance of lower precision", "a number above 0");
+  }
+  for (const int64_t size : options.batch_sizes) {
+    if (size < 1) return wrong("a batch size", "above 0");
+  }
+  if (options.threads < 0) return wrong("the number of threads", "at least 0");
+  const auto none = std::chrono::nanoseconds(0);
+  if (options.max_time && *options.max_time <= none) return wrong("the time for all", "above 0");
+  if (options.build_timeout <= none) return wrong("the time for a build", "above 0");
+  if (options.run_timeout <= none) return wrong("the time for a call", "above 0");
+  return {};
+}
+
 Status check_places(const TuneOptions& options) {
   for (const std::filesystem::path& file : {options.output, options.json}) {
     if (file.empty()) continue;
     HASTEN_TRY_STATUS(check_has_folder(file));
+    if (!is_replaceable(file)) {
+      // A report is written into a device or a pipe as it is; an archive cannot be.
+      if (file == options.json) continue;
+      return Error{Code::kInvalidArgument, file.string() + ": an artifact has to be a plain file"};
+    }
     const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
     HASTEN_TRY_STATUS(check_writable(folder));
   }
@@ -68,20 +102,14 @@ Status check_places(const TuneOptions& options) {
 }  // namespace
 
 Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress) {
+  HASTEN_TRY_STATUS(check_numbers(options));
   HASTEN_TRY(const StrategyOptions strategy, strategy_of(options));
   HASTEN_TRY_STATUS(check_places(options));
   HASTEN_TRY(const TemporaryFolder folder, TemporaryFolder::create("tune"));
-  std::optional<Journal> journal;
-  if (!options.output.empty()) {
-    std::filesystem::path path = options.output;
-    path += ".journal.jsonl";
-    HASTEN_TRY(journal, Journal::create(path));
-  }
   Workshop shop{.options = options,
                 .progress = progress,
                 .clock = real_clock(),
                 .folder = folder.path(),
-                .journal = std::move(journal),
                 .threads = options.threads > 0 ? options.threads : usable_cpus(),
                 .memory_limit_bytes = options.memory_limit_bytes,
                 .waiting_limit_bytes = options.waiting_limit_bytes,
@@ -107,8 +135,19 @@ Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress
   }
 
   Tuner tuner(shop, strategy);
-  HASTEN_TRY_STATUS(tuner.run());
+  const Status done = tuner.run();
   const TuneRecord& record = tuner.record();
+  if (!done) {
+    const bool any_trial = std::ranges::any_of(
+        record.graphs, [](const GraphRecord& graph) { return !graph.trials.empty(); });
+    if (any_trial) {
+      TuneRecord shown = record;
+      shown.warnings.clear();  // Were told when they came up; the error is the result.
+      shown.error.reset();
+      shop.say({.kind = TuneEvent::Kind::kTable, .text = table(shown)});
+    }
+    return done.error();
+  }
   TuneReport report;
   report.json = record.to_json().dump(2);
   report.table = table(record);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "backend/registry.h"
+#include "base/atomic_file.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "measure/noise.h"
@@ -277,8 +278,9 @@ void Tuner::write_down(const GraphOutcome& outcome, bool settled) {
     record_.graphs.push_back(std::move(graph));
   else
     *known = std::move(graph);
-  // A report that cannot be written now is told at the end; it must not end the work.
-  (void)publish();
+  // A report that cannot be written now is told at the end; it must not end the work. A pipe
+  // gets one report, the last.
+  if (is_replaceable(shop_.options.json)) (void)publish();
 }
 
 Status Tuner::publish() const {
@@ -306,7 +308,10 @@ Status Tuner::tune_graph(PreparedGraph prepared, GraphOutcome& outcome) {
   build_and_measure(outcome, conversions);
   if (shop_.stopped()) {
     write_down(outcome, false);
-    return Error{Code::kCancelled, "the tune was ended; what was finished is in the journal",
+    const bool kept = shop_.journal.has_value();
+    return Error{Code::kCancelled,
+                 kept ? "the tune was ended; what was finished is in the journal"
+                      : "the tune was ended",
                  record_.journal};
   }
   const Status settled = settle(outcome, conversions);
@@ -335,6 +340,17 @@ Status Tuner::save(std::vector<GraphOutcome>& outcomes) {
   return saved;
 }
 
+// Not before the model and the inputs are known to be good: the journal of an earlier tune
+// gives way to it.
+Status Tuner::begin_journal() {
+  if (shop_.options.output.empty()) return {};
+  std::filesystem::path path = shop_.options.output;
+  path += ".journal.jsonl";
+  HASTEN_TRY(shop_.journal, Journal::create(path));
+  record_.journal = path.string();
+  return {};
+}
+
 Status Tuner::tune_all() {
   HASTEN_TRY_STATUS(look_around());
   InputRequest request;
@@ -346,6 +362,7 @@ Status Tuner::tune_all() {
     record_.warnings.push_back(warning);
     shop_.warn(warning);
   }
+  HASTEN_TRY_STATUS(begin_journal());
   std::vector<GraphOutcome> outcomes;
   for (PreparedGraph& graph : prepared.graphs) {
     outcomes.emplace_back();
@@ -358,7 +375,6 @@ Status Tuner::run() {
   const std::chrono::nanoseconds begin = shop_.clock.now();
   record_.environment = Environment::of_this_machine();
   record_.strategy = to_json(strategy_);
-  if (shop_.journal) record_.journal = shop_.journal->path().string();
   const MachineActivity before = read_activity();
   const double cpu_before = consumed_cpu_seconds();
   Status status = tune_all();

@@ -25,7 +25,8 @@ struct Workshop {
   const TuneProgress& progress;
   const Clock& clock;
   std::filesystem::path folder;    // Scratch; removed after the tune.
-  std::optional<Journal> journal;  // None: no artifact, so no place beside it.
+  std::optional<Journal> journal{};  // None: no artifact, so no place beside it.
+  bool journal_ended = false;        // For want of space.
   int threads = 1;
   uint64_t memory_limit_bytes = 0;   // Of one child.
   uint64_t waiting_limit_bytes = 0;  // Of all that wait for a turn, together.
@@ -46,11 +47,17 @@ struct Workshop {
   void warn(const std::string& text) {
     say({.kind = TuneEvent::Kind::kWarning, .stage = {}, .candidate = {}, .text = text});
   }
-  // A journal that cannot be written to must not end hours of work.
+  // A journal that cannot be written to must not end hours of work: it ends there, and stays
+  // ours.
   void record(const char* kind, Json entry) {
-    const std::lock_guard lock(mutex);
-    if (!journal) return;
-    if (!journal->append(kind, std::move(entry))) journal.reset();
+    Status written;
+    {
+      const std::lock_guard lock(mutex);
+      if (!journal || journal_ended) return;
+      written = journal->append(kind, std::move(entry));
+      journal_ended = !written;
+    }
+    if (!written) warn(written.error().message + "; the journal ends there");
   }
   bool stopped() const { return options.stop.stop_requested(); }
   bool time_is_spent() const { return deadline && clock.now() >= *deadline; }
