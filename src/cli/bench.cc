@@ -24,7 +24,7 @@ namespace {
 constexpr std::chrono::nanoseconds kTimeout = std::chrono::minutes(10);
 
 struct Side {
-  std::string name;  // As the user wrote it.
+  std::string name;  // The file's; the path where both have the same.
   Runnable runnable;
 };
 
@@ -121,7 +121,7 @@ Result<Measured> measure_size(const BenchCommand& command, std::vector<Side>& si
   for (const Arm& arm : arms) HASTEN_TRY_STATUS(warm_up(arm));
   RaceOptions options;
   options.turn = kTurnLength;
-  options.max_rounds = std::max<size_t>(2, command.rounds);
+  options.max_rounds = command.rounds;
   options.min_rounds = std::min<size_t>(options.max_rounds, 10);
   options.confidence = kRaceConfidence;
   options.indifference = kIndifference;
@@ -172,6 +172,20 @@ Json to_json(const Measured& measured, const std::vector<Side>& sides, int64_t b
   return json;
 }
 
+std::string sentence(Verdict verdict, const std::string& one, const std::string& other) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return format("{} is faster than {}", one, other);
+    case Verdict::kSlower:
+      return format("{} is slower than {}", one, other);
+    case Verdict::kSame:
+      return format("{} is as fast as {}", one, other);
+    case Verdict::kCannotTell:
+      break;
+  }
+  return format("cannot tell whether {} or {} is faster", one, other);
+}
+
 std::string to_text(const Measured& measured, const std::vector<Side>& sides, int64_t batch_size) {
   std::string text;
   for (size_t i = 0; i < sides.size(); ++i) {
@@ -183,8 +197,7 @@ std::string to_text(const Measured& measured, const std::vector<Side>& sides, in
   if (sides.size() > 1) {
     const Point& first = measured.points.front();
     text += format("           {}: {} times as fast; largest difference of the outputs {:.2g}\n",
-                   first.verdict == Verdict::kCannotTell ? "cannot tell"
-                                                         : std::string(to_string(first.verdict)),
+                   sentence(first.verdict, sides[0].name, sides[1].name),
                    ratio_text(*first.speedup), *measured.largest_difference);
   }
   if (measured.discarded > 0) {
@@ -208,6 +221,7 @@ Result<std::vector<Side>> open_sides(const BenchCommand& command, Spawner& spawn
                                      const std::filesystem::path& folder, std::stop_token stop) {
   std::vector<std::filesystem::path> targets = {command.target};
   if (!command.against.empty()) targets.push_back(command.against);
+  const bool alike = targets.front().filename() == targets.back().filename();
   std::vector<Side> sides;
   for (const std::filesystem::path& target : targets) {
     const std::filesystem::path scratch = folder / format("{}", sides.size());
@@ -222,7 +236,7 @@ Result<std::vector<Side>> open_sides(const BenchCommand& command, Spawner& spawn
                                                  .stop = stop}));
     for (const std::string& warning : runnable.warnings) print_warning(warning);
     runnable.worker.stop();
-    sides.push_back({target.filename().string(), std::move(runnable)});
+    sides.push_back({(alike ? target : target.filename()).string(), std::move(runnable)});
   }
   return sides;
 }

@@ -61,7 +61,8 @@ void heading(CLI::App& app, const char* title) { app.option_defaults()->group(ti
 
 void add_common(CLI::App& app, CommonOptions& common) {
   app.add_option("--json", common.json, "The result as JSON, into FILE or to stdout (-)")
-      ->option_text("FILE|-");
+      ->option_text("FILE|-")
+      ->transform([](const string& text) { return text == "/dev/stdout" ? string("-") : text; });
   app.add_option("--plugin", common.plugins,
                  "A plugin, or a folder of them, to look in first; may be repeated")
       ->option_text("PATH");
@@ -220,7 +221,7 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& c) {
       ->check(count_validator())
       ->option_text("N,N");
   sub->add_option("--rounds", c.rounds, "At most this many rounds; default: 30")
-      ->check(count_validator())
+      ->check(number_validator<int64_t>(2, "a whole number above 1"))
       ->option_text("N");
   sub->add_option("--seed", c.seed, "Of the random order")->option_text("N");
   add_threads(*sub, c.common);
@@ -262,9 +263,7 @@ Error mistake_of(const CLI::App& app, const CLI::ParseError& error, int argc, ch
   return {Code::kInvalidArgument, error.what(), help};
 }
 
-}  // namespace
-
-int run_command_line(int argc, char** argv) {
+int run_one_command(int argc, char** argv) {
   CLI::App app{"Makes PyTorch and ONNX models run faster, and proves it.", "hasten"};
   app.set_version_flag("--version", string("hasten ") + kVersion);
   app.require_subcommand(1);
@@ -335,6 +334,15 @@ Exit status: 0 done, 1 nothing usable found, 2 bad usage, 3 a backend that is ne
     return kExitBadUsage;
   }
   return code;
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  const int code = run_one_command(argc, argv);
+  if (code != kExitDone) return code;
+  const Status whole = check_stdout();
+  return whole ? code : fail(whole.error());
 }
 
 }  // namespace hasten

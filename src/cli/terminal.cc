@@ -24,6 +24,12 @@ void print(std::string_view text) {
   std::fflush(stdout);
 }
 
+Status check_stdout() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return Error{Code::kIo, "the result cannot be written to stdout",
+               "is the disk full, or the file closed?"};
+}
+
 void print_warning(std::string_view text) {
   std::fflush(stdout);
   put(stderr, format("warning: {}\n", text));
@@ -61,7 +67,6 @@ Status put_json(const Json& json, const std::string& where) {
   if (where.empty()) return {};
   if (where != "-") return write_file_atomically(where, json.dump(2) + "\n");
   print(json.dump(2));
-  if (std::ferror(stdout)) return Error{Code::kIo, "stdout cannot be written to"};
   return {};
 }
 
@@ -79,6 +84,11 @@ void ProgressPrinter::show(const TuneEvent& event) {
   if (event.kind == TuneEvent::Kind::kWarning) {
     clear_line();
     print_warning(event.text);
+    return;
+  }
+  if (event.kind == TuneEvent::Kind::kTable) {
+    clear_line();
+    put(stderr, event.text + "\n");
     return;
   }
   if (quiet_) return;

@@ -16,11 +16,13 @@ void print(std::string_view text);          // stdout.
 void print_warning(std::string_view text);  // "warning: ..." on stderr.
 void print_waiting(const std::string& names);  // "waiting for ..." on stderr.
 void print_error(const Error& error);       // "error: ...", then "  hint: ..." on stderr.
+// Did all that was printed arrive? A full disk takes what was printed without a word.
+Status check_stdout();
 // The exit code that an error leads to.
 int exit_code(const Error& error);
 // Prints and returns the exit code.
 int fail(const Error& error);
-// To a file (atomically), or to stdout for "-"; nothing for "".
+// To a file (atomically), or to stdout for "-" (see check_stdout()); nothing for "".
 Status put_json(const Json& json, const std::string& where);
 
 // Progress on stderr: a line that renews itself on a terminal, plain lines in a log.
