@@ -52,9 +52,11 @@ Result<BenchInputs> given_inputs(const BenchCommand& command, const Signature& s
 Result<BenchInputs> inputs_for(const BenchCommand& command, std::vector<Side>& sides) {
   if (!command.inputs.empty()) return given_inputs(command, sides.front().runnable.signature);
   for (Side& side : sides) {
-    if (!side.runnable.graph || side.runnable.proofs.empty()) continue;
-    BenchInputs inputs{.graph = *side.runnable.graph,
-                       .sample = std::move(side.runnable.proofs.front().inputs)};
+    if (!side.runnable.graph) continue;
+    const auto proof = std::ranges::find(side.runnable.proofs, side.runnable.graph->name,
+                                         &ProofSample::graph);
+    if (proof == side.runnable.proofs.end()) continue;
+    BenchInputs inputs{.graph = *side.runnable.graph, .sample = std::move(proof->inputs)};
     inputs.recorded_batch = inputs.graph.batch_of(inputs.sample).value_or(1);
     return inputs;
   }

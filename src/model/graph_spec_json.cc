@@ -8,6 +8,8 @@ namespace {
 
 // More than any framework knows; what a damaged or hostile file says stays small.
 constexpr size_t kMaxRank = 64;
+// A batch size times this is still a size.
+constexpr int64_t kMaxMultiplier = 1 << 20;
 
 std::string_view to_string(AxisKind kind) {
   switch (kind) {
@@ -58,7 +60,10 @@ Result<Axis> axis_from_json(const Json& json) {
   axis.max = json["max"].as_int();
   axis.multiplier = json["multiplier"].as_int(1);
   axis.symbol = json["symbol"].as_string();
-  if (axis.min < 0 || axis.max < axis.min || axis.multiplier < 1) return bad();
+  if (axis.min < 0 || axis.max < axis.min || axis.multiplier < 1 ||
+      axis.multiplier > kMaxMultiplier) {
+    return bad();
+  }
   if (axis.kind == AxisKind::kStatic ? axis.min != axis.max : axis.symbol.empty()) return bad();
   return axis;
 }

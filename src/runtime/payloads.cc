@@ -14,13 +14,12 @@ std::string title(const Payload& payload) {
   return format("{} ({})", payload.name, payload.candidate.label());
 }
 
-std::vector<std::string> lacking(const std::vector<std::string>& wanted,
-                                 const std::vector<std::string>& here) {
-  std::vector<std::string> missing;
-  std::ranges::copy_if(wanted, std::back_inserter(missing), [&](const std::string& set) {
-    return std::ranges::find(here, set) == here.end();
+// Does any graph have another route behind this one?
+bool has_next(const Manifest& manifest, const Payload& payload) {
+  return std::ranges::any_of(manifest.graphs, [&](const ArtifactGraph& graph) {
+    const auto route = std::ranges::find(graph.routes, payload.name, &Route::payload);
+    return route != graph.routes.end() && std::next(route) != graph.routes.end();
   });
-  return missing;
 }
 
 }  // namespace
@@ -67,7 +66,8 @@ Result<const LoadedPayload*> Payloads::load(size_t index) const {
   HASTEN_TRY(auto prepared, prepare(payload));
   if (!prepared) {
     slot.reason = std::move(prepared).error().within(title(payload));
-    warn(format("{}; the next in the artifact is used{}", slot.reason->message,
+    warn(format("{}{}{}", slot.reason->message,
+                has_next(manifest(), payload) ? "; the next in the artifact is used" : "",
                 slot.reason->hint.empty() ? "" : format(" ({})", slot.reason->hint)));
     slot.failed.store(true, std::memory_order_release);
     return nullptr;
@@ -79,13 +79,8 @@ Result<const LoadedPayload*> Payloads::load(size_t index) const {
 
 Result<Result<std::unique_ptr<LoadedPayload>>> Payloads::prepare(const Payload& payload) const {
   using Inner = Result<std::unique_ptr<LoadedPayload>>;
-  // Before any code of it is loaded: a missing instruction kills the process.
-  if (const auto missing = lacking(payload.instruction_sets, host_.instruction_sets);
-      !missing.empty()) {
-    return Inner(
-        Error{Code::kUnavailable,
-              format("was built for a CPU with {}, which this one lacks", join(missing, ", ")),
-              "tune again on this machine"});
+  if (Status suits = check_cpu(payload, host_.instruction_sets); !suits) {
+    return Inner(std::move(suits).error());
   }
   auto library = host_.library(payload.candidate.backend);
   if (!library) return Inner(std::move(library).error());

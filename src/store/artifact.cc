@@ -72,6 +72,29 @@ Result<std::vector<Tensor>> tensors_of(const fs::path& file) {
   return tensors;
 }
 
+Status check_proof(const Manifest& manifest, const ProofSample& proof) {
+  const auto wrong = [](std::string what) {
+    return Error{Code::kInvalidArgument, std::move(what),
+                 "the artifact is damaged or was not written by hasten"};
+  };
+  const auto graph =
+      std::ranges::find(manifest.graphs, proof.graph,
+                        [](const ArtifactGraph& g) -> const std::string& { return g.spec.name; });
+  if (graph == manifest.graphs.end()) {
+    return wrong(format("is of graph '{}', which is not there", proof.graph));
+  }
+  std::vector<DLTensor> views;
+  for (const Tensor& input : proof.inputs) views.push_back(input.view());
+  if (Status fits = graph->spec.accepts(views); !fits) return wrong(fits.error().message);
+  const size_t n_outputs = graph->spec.outputs.size();
+  if (proof.outputs.size() != n_outputs || proof.tolerances.items().size() != n_outputs) {
+    return wrong(format("has {} outputs and {} tolerances, but graph {} has {} outputs",
+                        proof.outputs.size(), proof.tolerances.items().size(), proof.graph,
+                        n_outputs));
+  }
+  return {};
+}
+
 }  // namespace
 
 ArtifactFile::ArtifactFile(fs::path path, ZipReader zip, Manifest manifest)
@@ -153,6 +176,10 @@ Result<std::vector<ProofSample>> ArtifactFile::proofs() const {
     ProofSample proof{info.graph, info.what, {}, {}, info.tolerances};
     HASTEN_TRY(proof.inputs, tensors_of(dir / "inputs.npz"));
     HASTEN_TRY(proof.outputs, tensors_of(dir / "outputs.npz"));
+    if (Status fits = check_proof(manifest_, proof); !fits) {
+      return std::move(fits).error().within(
+          format("{}: proof {} ({})", path_.string(), proofs.size(), proof.what));
+    }
     proofs.push_back(std::move(proof));
   }
   return proofs;

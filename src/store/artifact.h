@@ -35,6 +35,10 @@ struct Payload {
   std::vector<std::string> instruction_sets;  // Of the machine that built it; empty: portable.
 };
 
+// kUnavailable when it needs what a CPU with these `instruction_sets` lacks. To be asked before
+// any code of it is loaded: a missing instruction kills the process.
+Status check_cpu(const Payload& payload, const std::vector<std::string>& instruction_sets);
+
 struct ArtifactGraph {
   GraphSpec spec;
   std::vector<Route> routes;  // In order of preference; the first that can run and fits answers.
@@ -83,6 +87,7 @@ class ArtifactFile {
   Status extract_payload(const std::string& name, const std::filesystem::path& dir,
                          bool verify = true) const;
   Status verify_hashes() const;  // Every entry.
+  // Each fits its graph, and has a tolerance for every output.
   Result<std::vector<ProofSample>> proofs() const;
 
  private:

@@ -34,6 +34,14 @@ Manifest manifest_of() {
   return manifest;
 }
 
+ProofSample one_proof() {
+  ProofSample proof{.graph = "0", .what = "sample 0", .inputs = {}, .outputs = {}, .tolerances = {}};
+  proof.inputs.push_back(tensor_of({1, 2}));
+  proof.outputs.push_back(tensor_of({2, 4}));
+  proof.tolerances = Json::Array{Json::object({{"absolute", 1e-5}, {"relative", 1e-4}})};
+  return proof;
+}
+
 // A folder with two payloads in it, and the artifact made of them.
 struct Made {
   TemporaryFolder folder = folder_for("artifact");
@@ -50,12 +58,8 @@ struct Made {
     }
   }
   Status write(const Manifest& manifest = manifest_of()) const {
-    std::vector<ProofSample> proofs(1);
-    proofs[0].graph = "0";
-    proofs[0].what = "sample 0";
-    proofs[0].inputs.push_back(tensor_of({1, 2}));
-    proofs[0].outputs.push_back(tensor_of({2, 4}));
-    proofs[0].tolerances = Json::array();
+    std::vector<ProofSample> proofs;
+    proofs.push_back(one_proof());
     return write_artifact(path, manifest, payloads, proofs);
   }
   std::string bytes() const {
@@ -133,6 +137,37 @@ TEST_CASE("artifact: a payload unpacks to the files that went in") {
   CHECK(*read_file(to / "deep" / "w.bin") == "weights 1");
   CHECK(*read_file(to / "model.bin") == std::string(300, 'a') + "1");
   CHECK(testing::count_files(to) == 2);
+}
+
+TEST_CASE("artifact: a proof that does not fit its graph is named, with what is wrong") {
+  const Made made;
+  const auto refused = [&](ProofSample proof) {
+    std::vector<ProofSample> one;
+    one.push_back(std::move(proof));
+    REQUIRE(write_artifact(made.path, manifest_of(), made.payloads, one));
+    const auto file = ArtifactFile::open(made.path);
+    REQUIRE(file);
+    const auto proofs = file->proofs();
+    REQUIRE_FALSE(proofs);
+    CHECK(proofs.error().code == Code::kInvalidArgument);
+    CHECK(proofs.error().message.find("proof 0 (sample 0)") != std::string::npos);
+    return proofs.error().message;
+  };
+  ProofSample proof = one_proof();
+  proof.tolerances = Json::array();
+  CHECK(contains(refused(std::move(proof)), "1 outputs and 0 tolerances"));
+  proof = one_proof();
+  proof.graph = "../7";
+  CHECK(contains(refused(std::move(proof)), "graph '../7', which is not there"));
+  proof = one_proof();
+  proof.inputs.clear();
+  CHECK(contains(refused(std::move(proof)), "0 inputs given, not 1"));
+  proof = one_proof();
+  proof.inputs[0] = Tensor::zeros(DType::kFloat32, Shape{1, 2});
+  CHECK(contains(refused(std::move(proof)), "rank 2"));
+  proof = one_proof();
+  proof.outputs.clear();
+  CHECK(contains(refused(std::move(proof)), "0 outputs and 1 tolerances"));
 }
 
 TEST_CASE("artifact: proofs carry inputs and the original's answers") {

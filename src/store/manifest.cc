@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace hasten {
@@ -109,6 +110,18 @@ bool is_sha256(const std::string& text) {
 }
 
 }  // namespace
+
+Status check_cpu(const Payload& payload, const std::vector<std::string>& instruction_sets) {
+  std::vector<std::string> missing;
+  std::ranges::copy_if(payload.instruction_sets, std::back_inserter(missing),
+                       [&](const std::string& set) {
+                         return std::ranges::find(instruction_sets, set) == instruction_sets.end();
+                       });
+  if (missing.empty()) return {};
+  return Error{Code::kUnavailable,
+               format("was built for a CPU with {}, which this one lacks", join(missing, ", ")),
+               "tune again on this machine"};
+}
 
 Json Manifest::to_json() const {
   Json graph_list = Json::array(), payload_list = Json::array(), proof_list = Json::array();

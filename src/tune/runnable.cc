@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "model/model.h"
+#include "record/environment.h"
 #include "tune/scouting.h"
 
 namespace hasten {
@@ -83,16 +84,36 @@ Result<Runnable> open_model_file(Spawner& spawner, const Model& model,
                   .warnings = {}};
 }
 
-Result<Worker> load_payload(Spawner& spawner, const ArtifactFile& artifact, const Payload& payload,
-                            const RunnableOptions& options) {
-  HASTEN_TRY(const Registry registry, Registry::scan(options.plugins));
-  HASTEN_TRY(const BackendEntry entry, registry.find(payload.candidate.backend));
-  const std::filesystem::path folder = options.work_dir / payload.name;
-  HASTEN_TRY_STATUS(make_folder(folder));
-  HASTEN_TRY_STATUS(artifact.extract_payload(payload.name, folder));
+Result<Worker> load_payload(Spawner& spawner, const BackendEntry& entry,
+                            const std::filesystem::path& folder, const RunnableOptions& options) {
   HASTEN_TRY(Worker worker, start(spawner, entry, options, "worker"));
   HASTEN_TRY_STATUS(worker.load(folder, options.timeout));
   return worker;
+}
+
+// As Payloads::prepare() in a child: the outer failure is of the artifact, the inner one of
+// this payload on this machine.
+Result<Result<Worker>> open_payload(Spawner& spawner, const ArtifactFile& artifact,
+                                    const Payload& payload, const RunnableOptions& options) {
+  if (Status suits = check_cpu(payload, Environment::of_this_machine().instruction_sets); !suits) {
+    return Result<Worker>(std::move(suits).error());
+  }
+  HASTEN_TRY(const Registry registry, Registry::scan(options.plugins));
+  Result<BackendEntry> entry = registry.find(payload.candidate.backend);
+  if (!entry) return Result<Worker>(std::move(entry).error());
+  const std::filesystem::path folder = options.work_dir / payload.name;
+  HASTEN_TRY_STATUS(make_folder(folder));
+  HASTEN_TRY_STATUS(artifact.extract_payload(payload.name, folder));
+  return load_payload(spawner, *entry, folder, options);
+}
+
+// A damaged report must not decide how much memory is taken.
+Result<int64_t> chosen_batch_size(const Manifest& manifest) {
+  constexpr int64_t kMost = 1 << 20;
+  const int64_t size = manifest.report["winner"]["selected_batch_size"].as_int(1);
+  if (size >= 1 && size <= kMost) return size;
+  return Error{Code::kInvalidArgument, format("its report chooses the batch size {}", size),
+               "the artifact is damaged or was not written by hasten"};
 }
 
 Result<Runnable> open_artifact(Spawner& spawner, const Model& file,
@@ -104,19 +125,21 @@ Result<Runnable> open_artifact(Spawner& spawner, const Model& file,
   for (const Route& route : graph.routes) {
     for (const Payload& payload : manifest.payloads) {
       if (payload.name != route.payload) continue;
-      Result<Worker> worker = load_payload(spawner, artifact, payload, options);
+      HASTEN_TRY(Result<Worker> worker, open_payload(spawner, artifact, payload, options));
       if (!worker) {
         reasons.push_back(payload.candidate.label() + ": " + worker.error().message);
         continue;
       }
       HASTEN_TRY(std::vector<ProofSample> proofs, artifact.proofs());
+      const Result<int64_t> size = chosen_batch_size(manifest);
+      if (!size) return Error(size.error()).within(file.path.string());
       return Runnable{
           .worker = std::move(*worker),
           .label = payload.candidate.label(),
           .signature = signature_of(graph.spec),
           .proofs = std::move(proofs),
           .graph = graph.spec,
-          .chosen_batch_size = manifest.report["winner"]["selected_batch_size"].as_int(1),
+          .chosen_batch_size = *size,
           .warnings = std::move(reasons)};
     }
   }
