@@ -35,6 +35,13 @@ Result<uint64_t> SharedMemory::size() const {
   return static_cast<uint64_t>(info.st_size);
 }
 
+Result<uint64_t> SharedMemory::allocated() const {
+  constexpr uint64_t kBlock = 512;  // stat(2).
+  struct stat info {};
+  if (fstat(fd_.get(), &info) != 0) return failed("fstat");
+  return kBlock * static_cast<uint64_t>(info.st_blocks);
+}
+
 Status SharedMemory::resize(uint64_t size) {
   if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return failed("ftruncate");
   return {};
@@ -84,8 +91,8 @@ Result<Tensor> SharedMemory::read(const TensorLayout& layout) const {
   }
   // A few bytes with strides of 0 can claim to be any number of elements; a copy of
   // those is only made as far as the memory itself is as large.
-  HASTEN_TRY(const uint64_t total, size());
-  if (element_count(layout.shape) * size_bytes(layout.dtype) > total) {
+  HASTEN_TRY(const uint64_t written, allocated());
+  if (element_count(layout.shape) * size_bytes(layout.dtype) > written) {
     return Error{Code::kInternal, "malformed tensor: more elements than bytes"};
   }
   auto storage = std::make_shared<std::vector<std::byte>>(layout.nbytes);

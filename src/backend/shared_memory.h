@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anonymous memory that host and worker share by descriptor. It is read and written, never
-// mapped: a peer that truncates it while we look gives us an error instead of SIGBUS.
+// Anonymous memory that host and worker share by descriptor. This class reads and writes it and
+// never maps it: a peer that truncates it while we look gives us an error instead of SIGBUS. The
+// worker in Python does map it; its peer is the host, which waits for its answer.
 #pragma once
 
 #include <hasten/result.h>
@@ -22,6 +23,8 @@ class SharedMemory {
 
   int fd() const { return fd_.get(); }
   Result<uint64_t> size() const;
+  // What was written of it. The size alone costs whoever sets it nothing.
+  Result<uint64_t> allocated() const;
   Status resize(uint64_t size);
   Status write_at(uint64_t offset, const void* data, size_t size);
   Status read_at(uint64_t offset, void* data, size_t size) const;

@@ -2,6 +2,7 @@
 #include "backend/worker.h"
 
 #include <algorithm>
+#include <new>
 
 #include "backend/worker_channel.h"
 #include "base/text.h"
@@ -115,11 +116,26 @@ Status Worker::set_inputs(size_t slot, std::span<const Tensor> inputs, nanosecon
 }
 
 Result<std::vector<Tensor>> Worker::Impl::read_outputs(const Json& described) {
-  HASTEN_TRY(const uint64_t limit, channel.outputs().size());
+  HASTEN_TRY(const uint64_t size, channel.outputs().size());
+  HASTEN_TRY(const uint64_t written, channel.outputs().allocated());
+  const uint64_t memory_limit = channel.options().memory_limit_bytes;
+  if (memory_limit > 0 && written > memory_limit) {
+    return channel.end({Code::kOutOfMemory,
+                        format("{}: gave outputs of {}, more than the limit of {}; the worker was "
+                               "killed",
+                               channel.options().backend.name, human_size(written),
+                               human_size(memory_limit))});
+  }
+  uint64_t left = written;
   std::vector<Tensor> outputs;
   for (const Json& item : described.items()) {
-    auto layout = TensorLayout::from_json(item, limit);
+    auto layout = TensorLayout::from_json(item, size);
     if (!layout) return channel.refuse("run", layout.error());
+    const uint64_t bytes = element_count(layout->shape) * size_bytes(layout->dtype);
+    if (bytes > left) {
+      return channel.refuse("run", {Code::kInternal, "outputs of more bytes than were written"});
+    }
+    left -= bytes;
     auto tensor = channel.outputs().read(*layout);
     if (!tensor) return channel.refuse("run", tensor.error());
     outputs.push_back(*std::move(tensor));
@@ -131,8 +147,13 @@ Result<CallResult> Worker::run(size_t slot, nanoseconds timeout) {
   Json request = request_of("run");
   request.set("slot", slot);
   HASTEN_TRY(const Json reply, impl_->channel.exchange(request, timeout));
-  HASTEN_TRY(std::vector<Tensor> outputs, impl_->read_outputs(reply["outputs"]));
-  return CallResult{std::move(outputs), nanoseconds(reply["duration_ns"].as_int())};
+  try {
+    HASTEN_TRY(std::vector<Tensor> outputs, impl_->read_outputs(reply["outputs"]));
+    return CallResult{std::move(outputs), nanoseconds(reply["duration_ns"].as_int())};
+  } catch (const std::bad_alloc&) {
+    return Error{Code::kOutOfMemory,
+                 format("{}: there is no memory left for a copy of its outputs", backend())};
+  }
 }
 
 Result<CallAudit> Worker::audit(size_t slot, size_t other, nanoseconds timeout) {

@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ int main(int argc, char** argv) {
       return hasten::run_guard(std::vector<std::string>(argv + 2, argv + argc));
     }
     return hasten::run_command_line(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return hasten::fail({hasten::Code::kOutOfMemory, "there is not enough memory for that",
+                         "smaller inputs and smaller --batch-sizes take less"});
   } catch (const std::exception& bug) {
     hasten::print_error({hasten::Code::kInternal, std::string("a bug in hasten: ") + bug.what(),
                          "please report it with the command that led here"});
