@@ -267,9 +267,16 @@ inline void run(PluginExecutable& executable, std::span<const DLTensor> inputs,
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = made[i].release();
 }
 
+// Made by the first call that needs it, inside guard(): what its constructor throws becomes the
+// answer of that call, and the next one tries again.
+template <class B>
+B& the() {
+  static B backend;
+  return backend;
+}
+
 template <class B>
 const hasten_backend_api* table(const char* name, const char* version, uint32_t traits) {
-  static B backend;
   static const char* const backend_name = name;
   static const hasten_backend_api api = {
       .struct_size = sizeof(hasten_backend_api),
@@ -277,24 +284,24 @@ const hasten_backend_api* table(const char* name, const char* version, uint32_t 
       .name = name,
       .version = version,
       .describe = [](hasten_sink* s) -> hasten_code {
-        return guard(s, [&] { put(s, to_json(backend.describe())); });
+        return guard(s, [&] { put(s, to_json(the<B>().describe())); });
       },
       .probe = [](const hasten_device* d, hasten_sink* s) -> hasten_code {
-        return guard(s, [&] { put(s, backend.probe(*d)); });
+        return guard(s, [&] { put(s, the<B>().probe(*d)); });
       },
       .inspect = [](const hasten_model* m, hasten_sink* out, hasten_sink* err) -> hasten_code {
-        return guard(err, [&] { put(out, backend.inspect(*m)); });
+        return guard(err, [&] { put(out, the<B>().inspect(*m)); });
       },
       .candidates = [](const hasten_model* m, const hasten_device* d, hasten_sink* out,
                        hasten_sink* err) -> hasten_code {
-        return guard(err, [&] { put(out, to_json(backend.candidates(*m, *d))); });
+        return guard(err, [&] { put(out, to_json(the<B>().candidates(*m, *d))); });
       },
       .build = [](const hasten_model* m, const hasten_device* d, const hasten_option* options,
                   size_t n_options, const char* dir, hasten_executable** out,
                   hasten_sink* err) -> hasten_code {
         return guard(err, [&] {
-          const Options checked(backend.describe().options, {options, n_options}, backend_name);
-          *out = hand_out(backend.build(*m, *d, checked, dir));
+          const Options checked(the<B>().describe().options, {options, n_options}, backend_name);
+          *out = hand_out(the<B>().build(*m, *d, checked, dir));
         });
       },
       .save = [](hasten_executable* e, const char* dir, hasten_sink* err) -> hasten_code {
@@ -302,7 +309,7 @@ const hasten_backend_api* table(const char* name, const char* version, uint32_t 
       },
       .load = [](const char* dir, const hasten_device* d, hasten_executable** out,
                  hasten_sink* err) -> hasten_code {
-        return guard(err, [&] { *out = hand_out(backend.load(dir, *d)); });
+        return guard(err, [&] { *out = hand_out(the<B>().load(dir, *d)); });
       },
       .arity = [](hasten_executable* e, size_t* n_in, size_t* n_out) -> hasten_code {
         return guard(nullptr, [&] { std::tie(*n_in, *n_out) = of(e)->arity(); });
@@ -311,7 +318,7 @@ const hasten_backend_api* table(const char* name, const char* version, uint32_t 
                 DLManagedTensorVersioned** out, size_t n_out, hasten_sink* err) -> hasten_code {
         return guard(err, [&] { plugin_detail::run(*of(e), {in, n_in}, {out, n_out}); });
       },
-      .destroy = [](hasten_executable* e) { delete of(e); },
+      .destroy = [](hasten_executable* e) { guard(nullptr, [&] { delete of(e); }); },
   };
   return &api;
 }

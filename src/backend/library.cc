@@ -101,6 +101,12 @@ Result<BackendLibrary> BackendLibrary::open(const std::filesystem::path& path) {
                         HASTEN_ABI_MAJOR, HASTEN_ABI_MINOR),
                  "rebuild the plugin against this version's hasten/plugin.h"};
   }
+  // Backends are found by the names of their files, so that nothing is loaded to look for one.
+  if (path.stem() != std::string("hasten_") + (api->name ? api->name : "")) {
+    return Error{Code::kInvalidArgument,
+                 format("{} calls itself '{}'", path.string(), valid_utf8(api->name ? api->name : "")),
+                 "the file of a plugin is hasten_NAME.so"};
+  }
   if (!complete(*api)) {
     return Error{Code::kInvalidArgument, path.string() + " leaves functions of its table empty",
                  "every function of hasten_backend_api must be set"};

@@ -35,6 +35,35 @@ struct Fixture {
   }
 };
 
+// A backend that cannot be made: its library may be missing a file.
+struct Unmade final : PluginBackend {
+  Unmade() { throw PluginError(HASTEN_UNAVAILABLE, "no licence file\ninstall one"); }
+  const Description& describe() override { std::abort(); }
+  std::string probe(const hasten_device&) override { return "{}"; }
+  std::vector<ConfigProposal> candidates(const hasten_model&, const hasten_device&) override {
+    return {};
+  }
+  std::unique_ptr<PluginExecutable> build(const hasten_model&, const hasten_device&,
+                                          const Options&, const std::string&) override {
+    return nullptr;
+  }
+  std::unique_ptr<PluginExecutable> load(const std::string&, const hasten_device&) override {
+    return nullptr;
+  }
+};
+
+TEST_CASE("BackendLibrary: what a plugin's constructor throws is the answer of each call") {
+  const auto library = BackendLibrary::from_table(
+      *plugin_detail::table<Unmade>("unmade", "1", 0));
+  for (int i = 0; i < 2; ++i) {
+    const auto probed = library.probe(1);
+    REQUIRE(!probed);
+    CHECK(probed.error().code == Code::kUnavailable);
+    CHECK(probed.error().message == "no licence file");
+    CHECK(probed.error().hint == "install one");
+  }
+}
+
 constexpr const char* kAffine = "function affine\ninput x float32[B,3]\noutput y float32[B,3]\n";
 
 Tensor floats(std::vector<float> values, Shape shape) {

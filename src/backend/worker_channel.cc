@@ -122,6 +122,10 @@ Result<WorkerChannel> WorkerChannel::open(Spawner& spawner, WorkerOptions option
   if (hello["protocol"].as_int() != 1) {
     return channel.refuse("start", Error{Code::kInternal, "a hello of another protocol than 1"});
   }
+  if (const std::string& name = hello["backend"].as_string();
+      name != channel.options_.backend.name) {
+    return channel.refuse("start", Error{Code::kInternal, format("it is '{}'", name)});
+  }
   return channel;
 }
 

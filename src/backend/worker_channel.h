@@ -29,6 +29,7 @@ class WorkerChannel {
   Result<Json> exchange(const Json& request, std::chrono::nanoseconds timeout);
   // Ends the worker because of what it sent.
   Error refuse(std::string_view op, const Error& reason);
+  Error end(Error why);
 
   SharedMemory& inputs() { return in_; }
   const SharedMemory& outputs() const { return out_; }
@@ -51,7 +52,6 @@ class WorkerChannel {
   // Ends the worker when there is an excess.
   Status within_memory(std::string_view op, std::optional<uint64_t> excess);
   Error died(std::string_view op);
-  Error end(Error why);
   void close();
   std::string last_words() const;
 

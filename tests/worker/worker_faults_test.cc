@@ -199,6 +199,7 @@ TEST_CASE_FIXTURE(LiarFixture, "Worker: a start without a true hello fails in ti
   CHECK(liar("sys.exit(4)").error().code == Code::kCrashed);
   CHECK(liar("time.sleep(600)", milliseconds(300)).error().code == Code::kTimedOut);
   CHECK(liar("send({'protocol': 2})").error().code == Code::kCrashed);
+  CHECK(says(liar("send({'protocol': 1, 'backend': 'other'})").error(), "it is 'other'"));
   CHECK(liar("raw(b'HTTP/1.1 200 OK')").error().code == Code::kCrashed);
   CHECK(liar("raw(b'\\x05\\0\\0\\0{bad}'); time.sleep(600)").error().code == Code::kCrashed);
   const Error told =
@@ -270,6 +271,8 @@ TEST_CASE_FIXTURE(LiarFixture,
            "send({'outputs': [{'dtype':'float32','shape':[9],'offset':0,'nbytes':36}]})",
            "send({'outputs': "
            "[{'dtype':'float32','shape':[1<<40],'strides':[0],'offset':0,'nbytes':4}]})",
+           "os.ftruncate(5, 1 << 40); send({'outputs': "
+           "[{'dtype':'float32','shape':[1<<38],'offset':0,'nbytes':1<<40}]})",
            "raw(b'\\xff\\xff\\xff\\xff')",
            "raw(b'\\x02\\0\\0\\0[]')",
            "s.close()",
@@ -288,6 +291,22 @@ TEST_CASE_FIXTURE(LiarFixture,
     const bool no_outputs = std::string(answer) == "send({})";
     CHECK(run.has_value() == no_outputs);
   }
+}
+
+TEST_CASE_FIXTURE(LiarFixture, "Worker: outputs beyond the memory limit end the child") {
+  auto worker = liar(R"(
+hello(); read()
+for _ in range(120): os.write(5, bytes(1_000_000))
+send({"outputs": [{"dtype": "uint8", "shape": [120_000_000], "offset": 0, "nbytes": 120_000_000}]})
+time.sleep(600)
+)",
+                     kLong, 100'000'000);
+  REQUIRE(worker);
+  auto result = worker->run(0, kLong);
+  REQUIRE(!result);
+  CHECK(result.error().code == Code::kOutOfMemory);
+  CHECK(says(result.error(), "gave outputs of 120 MB, more than the limit of 100 MB"));
+  CHECK(!worker->alive());
 }
 
 TEST_CASE_FIXTURE(LiarFixture,
