@@ -32,7 +32,8 @@ const Description& torchscript_description() {
           {.name = "denormals_as_zero",
            .type = "bool",
            .default_value = "false",
-           .help = "numbers below 1e-38 count as zero"},
+           .help = "numbers below 1e-38 count as zero; in torch's own threads, which all models "
+                   "of the process share, from then on"},
       }};
   return description;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that turn one format into another (torch.export, torch.onnx, AOTInductor),
 // as children with limits. Known from hasten/compilers/compilers.json in the Python package:
-//   [{"name", "from", "to", "module", "cost", "options": [...]}]
+//   [{"name", "from", "to", "module", "cost"}]
 // A step is `python -m hasten.compilers.MODULE REQUEST.json` with
 //   {"model", "format", "graph", "samples", "options", "output_dir"}
 // and writes output_dir/result.json, {"ok": true, "path", "facts": {...}} or

@@ -387,4 +387,4 @@ def test_the_list_of_compilers_names_modules_that_are_there():
     with open(os.path.join(folder, "compilers.json"), encoding="utf-8") as file:
         for entry in json.load(file):
             assert os.path.exists(os.path.join(folder, entry["module"] + ".py"))
-            assert {"name", "from", "to", "cost", "options"} <= entry.keys()
+            assert entry.keys() == {"name", "from", "to", "module", "cost"}
