@@ -3,8 +3,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test core asan tsan bench install clean distclean
 
-# Two cores are what the time limits of the tests are made for.
-JOBS ?= $(shell nproc)
+# Of builds and tests at a time: make test JOBS=2
+export JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
 help: ## show this
@@ -37,7 +37,7 @@ install: setup ## install the command, the library and the plugins under PREFIX
 	@cmake --install build --prefix "$(PREFIX)"
 
 clean: ## remove the builds and what tests and demo wrote
-	rm -rf build build-core build-asan build-tsan build-dev demo-out tests/models/out
+	rm -rf build build-core build-asan build-tsan build-dev demo-out bench-out tests/models/out
 
 distclean: clean ## also .venv and .deps
 	rm -rf .venv .deps

@@ -191,7 +191,7 @@ build_progress() {
 }
 
 build() {
-  NINJA_STATUS='[build] %f/%t ' ninja -C "$1" "$2" 2>&1 | build_progress || fail "the build failed"
+  NINJA_STATUS='[build] %f/%t ' ninja ${JOBS:+-j "$JOBS"} -C "$1" "$2" 2>&1 | build_progress || fail "the build failed"
 }
 
 main() {

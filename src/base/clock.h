@@ -15,16 +15,6 @@ class Clock {
 
 const Clock& real_clock();
 
-// A test moves it by hand.
-class FakeClock final : public Clock {
- public:
-  std::chrono::nanoseconds now() const override { return now_; }
-  void advance(std::chrono::nanoseconds by) { now_ += by; }
-
- private:
-  std::chrono::nanoseconds now_{0};
-};
-
 std::string utc_timestamp();  // "2026-01-31T12:34:56Z"
 
 }  // namespace hasten

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/fake_clock.h"
+
 namespace hasten {
 namespace {
 

@@ -39,7 +39,6 @@ struct OutputTolerance {
 };
 std::vector<OutputTolerance> derive_tolerances(std::span<const Reference> references,
                                                const TolerancePolicy& policy);
-Tolerance default_tolerance(DType dtype);  // Zero for integers and booleans.
 
 // Candidate outputs against one reference. `names` for the report.
 CheckRecord check_outputs(std::span<const Tensor> actual, const Reference& reference,

@@ -199,11 +199,6 @@ void apply(const TolerancePolicy& policy, const Evidence& evidence, OutputTolera
 
 }  // namespace
 
-Tolerance default_tolerance(DType dtype) {
-  const Limits limits = limits_of(dtype);
-  return {.absolute = limits.absolute, .relative = limits.relative};
-}
-
 std::vector<OutputTolerance> derive_tolerances(std::span<const Reference> references,
                                                const TolerancePolicy& policy) {
   std::vector<OutputTolerance> all;

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "base/fake_clock.h"
 #include "measure/summary.h"
 #include "stats/stats.h"
 

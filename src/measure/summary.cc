@@ -29,21 +29,6 @@ std::optional<Estimate> latency_ms(const ArmSamples& arm, double confidence) {
                   std::max(of_calls.high, of_rounds.high) * kMsPerNs};
 }
 
-std::optional<double> minimum_ms(const ArmSamples& arm) {
-  std::optional<int64_t> least;
-  for (const std::vector<int64_t>& calls : arm.rounds) {
-    for (const int64_t time : calls) least = std::min(least.value_or(time), time);
-  }
-  if (!least) return std::nullopt;
-  return static_cast<double>(*least) * 1e-6;
-}
-
-size_t call_count(const ArmSamples& arm) {
-  size_t count = 0;
-  for (const std::vector<int64_t>& calls : arm.rounds) count += calls.size();
-  return count;
-}
-
 std::optional<Estimate> paired_speedup(const ArmSamples& arm, const ArmSamples& baseline,
                                        double confidence) {
   std::vector<double> own, theirs;

@@ -21,8 +21,6 @@ std::vector<double> round_medians(const ArmSamples& arm);
 // The median over all calls. Calls of one round resemble each other, so the interval is
 // never narrower than that of the round medians.
 std::optional<Estimate> latency_ms(const ArmSamples& arm, double confidence);
-std::optional<double> minimum_ms(const ArmSamples& arm);
-size_t call_count(const ArmSamples& arm);
 
 // How many times faster `arm` is: baseline's time / arm's time, round by round over the
 // rounds that both took part in. Fewer than samples_for_centre() of them: 0 to infinity.

@@ -20,8 +20,6 @@ ArmSamples samples(std::vector<std::vector<int64_t>> rounds, std::vector<size_t>
 TEST_CASE("latency_ms: the median of all calls") {
   const ArmSamples arm = samples({{1'000'000, 3'000'000}, {2'000'000}}, {0, 1});
   CHECK(latency_ms(arm, 0.95)->value == Approx(2));
-  CHECK(minimum_ms(arm) == Approx(1));
-  CHECK(call_count(arm) == 3);
 }
 
 TEST_CASE("latency_ms: many calls of few rounds do not make the interval narrow") {
@@ -44,8 +42,6 @@ TEST_CASE("latency_ms: of one round its calls tell the spread") {
 TEST_CASE("summary: an arm that never finished a turn has no figures") {
   const ArmSamples none, some = samples({{5}}, {0});
   CHECK_FALSE(latency_ms(none, 0.95));
-  CHECK_FALSE(minimum_ms(none));
-  CHECK(call_count(none) == 0);
   CHECK_FALSE(paired_speedup(none, some, 0.95));
   CHECK_FALSE(paired_speedup(some, none, 0.95));
 }

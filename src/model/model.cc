@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "model/onnx_file.h"
@@ -36,15 +37,15 @@ Error bad_folder(const fs::path& path) {
              models.empty() ? "" : format("it holds {}", join(models, ", ")));
 }
 
-Status check_is_file(const fs::path& path) {
-  std::error_code failure;
-  const fs::file_status status = fs::status(path, failure);
-  if (status.type() == fs::file_type::not_found) return bad(path, "does not exist");
-  if (failure) return Error{Code::kIo, format("{}: {}", path.string(), failure.message())};
-  if (status.type() == fs::file_type::directory) return bad_folder(path);
-  // A pipe or a device could block for ever, and cannot be read twice.
-  if (status.type() != fs::file_type::regular) return bad(path, "is no regular file");
-  return {};
+Status check_is_model_file(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_type type = fs::status(path, ignored).type();
+  if (type == fs::file_type::directory) return bad_folder(path);
+  HASTEN_TRY_STATUS(check_is_file(path));
+  // A pipe or a device could block for ever, and cannot be read twice. What cannot be asked
+  // for its type cannot be read either, and reading tells why.
+  if (type == fs::file_type::regular || type == fs::file_type::none) return {};
+  return bad(path, "is no regular file");
 }
 
 // Is `inner` in `folder` or deeper? Both are canonical.
@@ -117,7 +118,7 @@ Result<Model> open_model(const fs::path& path) {
   std::error_code failure;
   model.path = fs::absolute(path, failure).lexically_normal();
   if (path.empty() || failure) return bad(path, "is no path");
-  HASTEN_TRY_STATUS(check_is_file(model.path));
+  HASTEN_TRY_STATUS(check_is_model_file(model.path));
   HASTEN_TRY(model.format, recognise(model.path));
   std::map<std::string, fs::path> external;
   if (model.format == "onnx") {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/interval.h"
 
-#include <cmath>
+#include "record/or_null.h"
+
 #include <limits>
 
 namespace hasten {
-namespace {
-
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-}  // namespace
 
 Json to_json(const Interval& interval, std::string_view estimate_name) {
   Json json = Json::object();

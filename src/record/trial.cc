@@ -2,6 +2,7 @@
 #include "record/trial.h"
 
 #include "base/text.h"
+#include "record/or_null.h"
 
 #include <array>
 #include <cmath>
@@ -26,19 +27,12 @@ auto find_word(const Values& values, std::string_view word)
   return std::nullopt;
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
 // Zero means that it never came so far.
 Json positive_or_null(double value) { return value > 0 ? Json(value) : Json(); }
 
 Json number_or_null(const std::optional<uint64_t>& value) {
   if (!value) return nullptr;
   return *value;
-}
-
-Json finite_or_null(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  return value;
 }
 
 std::optional<uint64_t> optional_size(const Json& json) {

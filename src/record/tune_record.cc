@@ -2,8 +2,7 @@
 #include "record/tune_record.h"
 
 #include "base/version.h"
-
-#include <cmath>
+#include "record/or_null.h"
 
 namespace hasten {
 namespace {
@@ -17,16 +16,6 @@ Json texts(const std::vector<std::string>& lines) {
   return list;
 }
 
-Json text_or_null(const std::string& text) {
-  if (text.empty()) return nullptr;
-  return text;
-}
-
-Json number_or_null(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  return value;
-}
-
 Json speedup_or_null(const std::optional<Interval>& speedup) {
   if (!speedup) return nullptr;
   return to_json(*speedup);
@@ -38,8 +27,8 @@ Json winner_or_null(const std::optional<WinnerRecord>& winner) {
                        {"backend", winner->candidate.backend},
                        {"config", winner->candidate.config_json()},
                        {"selected_batch_size", winner->selected_batch_size},
-                       {"throughput", number_or_null(winner->throughput)},
-                       {"latency_ms", number_or_null(winner->latency_ms)},
+                       {"throughput", finite_or_null(winner->throughput)},
+                       {"latency_ms", finite_or_null(winner->latency_ms)},
                        {"speedup", speedup_or_null(winner->speedup)},
                        {"fell_back", winner->fell_back},
                        {"passed", winner->passed},

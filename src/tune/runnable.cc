@@ -25,19 +25,8 @@ Result<Worker> start(Spawner& spawner, const BackendEntry& entry, const Runnable
 Result<Candidate> candidate_for(const Model& model, const std::vector<Scouted>& scouted,
                                 const std::string& wanted) {
   if (!wanted.empty()) return Candidate::parse(wanted);
-  for (const Scouted& backend : scouted) {
-    if (const Proposal* proposal = backend.with_role("baseline")) return proposal->candidate;
-  }
-  std::vector<std::string> reasons;
-  for (const Scouted& backend : scouted) {
-    if (backend.unavailable) {
-      reasons.push_back(backend.entry.name + ": " + backend.unavailable->message);
-    }
-  }
-  return Error{Code::kUnavailable,
-               format("nothing here runs {} models as they are{}{}", model.format,
-                      reasons.empty() ? "" : "; ", join(reasons, "; ")),
-               "hasten backends shows what is missing"};
+  HASTEN_TRY(const Scouted* backend, baseline_backend(scouted, model.format));
+  return backend->with_role("baseline")->candidate;
 }
 
 Result<Runnable> open_model_file(Spawner& spawner, const Model& model,

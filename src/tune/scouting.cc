@@ -232,6 +232,22 @@ std::vector<Scouted> scout(Spawner& spawner, std::span<const BackendEntry> entri
   return all;
 }
 
+Result<const Scouted*> baseline_backend(std::span<const Scouted> scouted,
+                                        const std::string& format) {
+  std::vector<std::string> reasons;
+  std::string hint = "hasten backends shows what is missing";
+  for (const Scouted& backend : scouted) {
+    if (backend.with_role("baseline")) return &backend;
+    if (!backend.unavailable) continue;
+    reasons.push_back(backend.entry.name + ": " + backend.unavailable->message);
+    if (!backend.unavailable->hint.empty()) hint = backend.unavailable->hint;
+  }
+  return Error{Code::kUnavailable,
+               hasten::format("nothing here runs {} models as they are{}{}", format,
+                              reasons.empty() ? "" : "; ", join(reasons, "; ")),
+               hint};
+}
+
 Result<Signature> signature_of(const Model& model, std::span<const Scouted> scouted) {
   std::vector<std::string> reasons;
   std::string hint;

@@ -63,6 +63,10 @@ struct ScoutOptions {
 std::vector<Scouted> scout(Spawner& spawner, std::span<const BackendEntry> entries,
                            const Model* model, const ScoutOptions& options);
 
+// The one that runs files of this format as they are: what the others are compared with.
+Result<const Scouted*> baseline_backend(std::span<const Scouted> scouted,
+                                        const std::string& format);
+
 // The signature by the first backend that could read the file. The error lists why
 // each one that should have could not.
 Result<Signature> signature_of(const Model& model, std::span<const Scouted> scouted);

@@ -118,22 +118,6 @@ Status Tuner::look_around() {
   return {};
 }
 
-Result<const Scouted*> Tuner::baseline_backend() const {
-  std::vector<std::string> reasons;
-  std::string hint = "hasten backends shows what is missing";
-  for (const Scouted& backend : scouted_) {
-    if (backend.with_role("baseline")) return &backend;
-    if (!backend.unavailable) continue;
-    reasons.push_back(backend.entry.name + ": " + backend.unavailable->message);
-    if (!backend.unavailable->hint.empty()) hint = backend.unavailable->hint;
-  }
-  return Error{
-      Code::kUnavailable,
-      format("nothing here runs {} models as they are, so there is nothing to compare with{}{}",
-             model_.format, reasons.empty() ? "" : "; ", join(reasons, "; ")),
-      hint};
-}
-
 void Tuner::build_and_measure(GraphOutcome& outcome, Conversions& conversions) {
   Original& original = outcome.original;
   const ContestOptions contest = contest_options(original);
@@ -289,7 +273,7 @@ Status Tuner::publish() const {
 }
 
 Status Tuner::tune_graph(PreparedGraph prepared, GraphOutcome& outcome) {
-  HASTEN_TRY(const Scouted* backend, baseline_backend());
+  HASTEN_TRY(const Scouted* backend, baseline_backend(scouted_, model_.format));
   HASTEN_TRY(outcome.original,
              study_original(shop_, model_, *backend, std::move(prepared), signature_));
   const Original& original = outcome.original;

@@ -34,7 +34,6 @@ class Tuner {
   Status tune_all();
   Status look_around();  // Model, backends, signature.
   Status begin_journal();
-  Result<const Scouted*> baseline_backend() const;
   Status tune_graph(PreparedGraph prepared, GraphOutcome& outcome);
   void build_and_measure(GraphOutcome& outcome, Conversions& conversions);
   // Choose, confirm, choose again.

@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "base/fake_clock.h"
+
 namespace hasten {
 namespace {
 
