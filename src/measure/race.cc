@@ -81,15 +81,19 @@ class Race {
     return list;
   }
 
-  bool time_is_spent() const {
-    return options_.max_time && clock_.now() - start_ >= *options_.max_time;
+  bool lasted(const std::optional<std::chrono::nanoseconds>& limit) const {
+    return limit && clock_.now() - start_ >= *limit;
+  }
+  bool time_is_spent() const { return lasted(options_.max_time); }
+  bool has_had_enough() const {
+    return result_.rounds >= options_.min_rounds && lasted(options_.enough_time);
   }
 
   std::optional<StopReason> before_round() const {
     if (options_.stop.stop_requested()) return StopReason::kCancelled;
     if (live_arms().empty()) return StopReason::kNobodyLeft;
     if (result_.rounds >= options_.max_rounds) return StopReason::kRoundsSpent;
-    if (time_is_spent()) return StopReason::kTimeSpent;
+    if (time_is_spent() || has_had_enough()) return StopReason::kTimeSpent;
     return std::nullopt;
   }
 
@@ -133,7 +137,10 @@ class Race {
   bool round_is_spoiled() {
     if (!options_.activity) return false;
     const ActivityReading before = std::exchange(activity_, options_.activity());
-    if (result_.discarded >= options_.max_rounds / 2 || time_is_spent()) return false;
+    if (result_.discarded >= options_.max_rounds / 2 || time_is_spent() ||
+        lasted(options_.enough_time)) {
+      return false;
+    }
     return is_spoiled(before, activity_);
   }
 

@@ -54,6 +54,9 @@ struct RaceOptions {
   size_t min_rounds = 8, max_rounds = 40;
   // Looked at between turns. A first round that has begun is finished.
   std::optional<std::chrono::nanoseconds> max_time{};
+  // After this long no round begins once min_rounds are complete, and none is discarded: what a
+  // slow model's further rounds cost is better spent on another batch size.
+  std::optional<std::chrono::nanoseconds> enough_time{};
   double indifference = 0.01;         // Ratios closer to 1 than this are the same.
   double confidence = 0.99;
   // An arm more than this times slower than the best after two rounds is dropped.

@@ -211,6 +211,27 @@ TEST_CASE("run_race: time is looked at between turns, but a first round is finis
   CHECK(stage.turns.size() == 2);
 }
 
+TEST_CASE("run_race: enough time ends a race that has its least rounds, and no other") {
+  // Each round of two turns takes 20 ms; nobody can tell these two apart.
+  const auto race = [](size_t min_rounds, milliseconds enough) {
+    Stage stage;
+    const std::vector<Arm> arms{
+        noisy_arm(stage, "base", {1e6, 0.5, 0, std::mt19937_64(1)}, true),
+        noisy_arm(stage, "same", {1e6, 0.5, 0, std::mt19937_64(2)}, true)};
+    return run_race(arms,
+                    {.turn = milliseconds(10), .min_rounds = min_rounds, .enough_time = enough},
+                    stage.clock);
+  };
+  const RaceResult slow = race(8, milliseconds(40));
+  CHECK(slow.reason == StopReason::kTimeSpent);
+  CHECK(slow.rounds == 8);
+  const RaceResult quicker = race(8, milliseconds(230));
+  CHECK(quicker.reason == StopReason::kTimeSpent);
+  CHECK(quicker.rounds == 12);  // The one under way at 230 ms is finished.
+  for (const ArmSamples& arm : quicker.arms) CHECK(arm.rounds.size() == 12);
+  CHECK(race(8, milliseconds(5000)).reason == StopReason::kRoundsSpent);
+}
+
 TEST_CASE("run_race: cancelling ends it before the next turn and blames nobody") {
   Stage stage;
   std::stop_source stop;
@@ -301,6 +322,19 @@ TEST_CASE("run_race: a spoiled round is better than none when no time is left") 
   CHECK(race.rounds == 1);
   CHECK(race.arms[1].rounds.size() == 1);
   CHECK(race.discarded == 0);
+}
+
+TEST_CASE("run_race: rounds that others spoil are not played again after enough time") {
+  Stage stage;
+  const std::vector<Arm> arms{stage.steady("a", 100), stage.steady("b", 100)};
+  const RaceResult race = run_race(arms,
+                                   {.turn = milliseconds(10),
+                                    .min_rounds = 8,
+                                    .enough_time = milliseconds(40),
+                                    .activity = others_in([](int) { return true; })},
+                                   stage.clock);
+  CHECK(race.rounds == 8);
+  CHECK(race.discarded == 1);  // The second ended at 40 ms.
 }
 
 TEST_CASE("run_race: who fails in a spoiled round has failed") {

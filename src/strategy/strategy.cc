@@ -299,21 +299,14 @@ std::vector<int64_t> sizes_to_measure(const StrategyOptions& options,
   return sizes;
 }
 
-ThroughputSaturated::ThroughputSaturated(double gain, size_t backoff)
-    : gain_(gain), backoff_(backoff) {}
-
-bool ThroughputSaturated::done(double throughput) {
-  const bool saturated =
-      !std::isfinite(throughput) || (!first_ && throughput * (1 - gain_) < best_);
-  if (!saturated) {
-    first_ = false;
-    best_ = throughput;
-    flat_ = 0;
-    return false;
-  }
-  if (flat_ >= backoff_) return true;
-  ++flat_;
-  return false;
+bool SweepIsFlat::done(double throughput) {
+  constexpr double kGain = 1.05;
+  constexpr size_t kMostFlat = 2;
+  const bool measured = std::isfinite(throughput);
+  const bool rose = measured && throughput > 0 && throughput >= best_ * kGain;
+  if (measured) best_ = std::max(best_, throughput);
+  flat_ = rose ? 0 : flat_ + 1;
+  return flat_ >= kMostFlat;
 }
 
 }  // namespace hasten

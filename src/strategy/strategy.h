@@ -57,21 +57,21 @@ bool decided(const StrategyOptions& options, std::span<const Trial> trials_so_fa
              const std::optional<Trial>& baseline);
 
 // Which batch sizes to measure, ascending, given the sizes the user named (may be empty:
-// powers of two up to 64, and the caller stops by ThroughputSaturated).
+// powers of two up to 64, and the caller stops by SweepIsFlat).
 std::vector<int64_t> sizes_to_measure(const StrategyOptions& options,
                                       const std::vector<int64_t>& given, bool has_batch_axis);
 
-// The sweep over powers of two ends when throughput gained less than `gain` over the
-// best so far for more than `backoff` sizes in a row (reference rule: 0.05 and 2).
-class ThroughputSaturated {
+// The sweep over powers of two ends when twice in a row throughput did not rise 5 % above the
+// best of all smaller sizes. AITune lets a third such size go by, and compares with the last
+// size that rose far enough instead of the best one: each size costs more than all before it
+// together, so the third would cost more than the whole sweep until then.
+class SweepIsFlat {
  public:
-  explicit ThroughputSaturated(double gain = 0.05, size_t backoff = 2);
   bool done(double throughput);  // After each size.
 
  private:
-  double gain_, best_ = 0;
-  size_t backoff_, flat_ = 0;
-  bool first_ = true;
+  double best_ = 0;
+  size_t flat_ = 0;
 };
 
 }  // namespace hasten

@@ -11,45 +11,38 @@
 namespace hasten {
 namespace {
 
-// The batch size at which the sweep ends, from (batch size, ns per call).
-std::optional<int> stops_at(ThroughputSaturated rule,
-                            const std::vector<std::pair<int, double>>& times) {
-  for (const auto& [batch_size, ns] : times) {
-    if (rule.done(batch_size * 1e9 / ns)) return batch_size;
+// The batch size at which the sweep ends, of (batch size, rows per second); none: never.
+std::optional<int> stops_at(const std::vector<std::pair<int, double>>& sizes) {
+  SweepIsFlat rule;
+  for (const auto& [batch_size, throughput] : sizes) {
+    if (rule.done(throughput)) return batch_size;
   }
   return std::nullopt;
 }
 
-TEST_CASE("ThroughputSaturated: the reference's examples stop where the reference stops") {
-  CHECK(stops_at(ThroughputSaturated(0.05, 2),
-                 {{1, 150}, {2, 201}, {4, 400}, {8, 798}, {16, 1596}}) == 16);
-  // 698 at 8 is a new best and starts the count again.
-  CHECK(stops_at(ThroughputSaturated(0.05, 1),
-                 {{1, 150}, {2, 201}, {4, 400}, {8, 698}, {16, 1496}, {32, 3092}}) == 32);
+TEST_CASE("SweepIsFlat: two sizes in a row that gain less than 5 % end the sweep") {
+  CHECK(stops_at({{1, 100}, {2, 190}, {4, 350}, {8, 500}, {16, 510}, {32, 515}, {64, 2000}}) == 32);
+  CHECK(stops_at({{1, 100}, {2, 90}, {4, 80}, {8, 1000}}) == 4);
+  CHECK(stops_at({{1, 100}, {2, 200}, {4, 400}, {8, 800}}) == std::nullopt);
 }
 
-TEST_CASE("ThroughputSaturated: a limit of 0 stops at the first size that gains too little") {
-  CHECK(stops_at(ThroughputSaturated(0.05, 0), {{1, 100}, {2, 200}}) == 2);
-  CHECK(stops_at(ThroughputSaturated(0.05, 0), {{1, 100}, {2, 150}, {4, 299}}) == 4);
+TEST_CASE("SweepIsFlat: a dip does not make the next size a gain") {
+  // 480 is far above the 300 before it, and still below the 500 of batch 4.
+  CHECK(stops_at({{1, 100}, {2, 300}, {4, 500}, {8, 300}, {16, 480}, {32, 900}}) == 16);
+  // Once: the next size rises above everything before it, and the count begins again.
+  CHECK(stops_at({{1, 100}, {2, 60}, {4, 200}, {8, 190}, {16, 209}, {32, 300}}) == 16);
+  CHECK(stops_at({{1, 100}, {2, 60}, {4, 200}, {8, 190}, {16, 210}, {32, 300}}) == std::nullopt);
 }
 
-TEST_CASE("ThroughputSaturated: a gain of exactly the ratio is a gain") {
-  // new * (1 - gain) < best: 200 * 0.5 is not below 100.
-  ThroughputSaturated rule(0.5, 0);
-  CHECK_FALSE(rule.done(100));
-  CHECK_FALSE(rule.done(200));
-  CHECK(rule.done(399));
+TEST_CASE("SweepIsFlat: small gains do not add up") {
+  // 4 % and 4 % are 8 % over batch 4, but each size is compared with the best before it.
+  CHECK(stops_at({{1, 100}, {2, 200}, {4, 400}, {8, 416}, {16, 432}, {32, 900}}) == 16);
 }
 
-TEST_CASE("ThroughputSaturated: a size that could not be measured gains nothing") {
-  ThroughputSaturated rule(0.05, 1);
-  CHECK_FALSE(rule.done(100));
-  CHECK_FALSE(rule.done(std::nan("")));
-  CHECK(rule.done(std::nan("")));
-  ThroughputSaturated from_the_start(0.05, 2);
-  CHECK_FALSE(from_the_start.done(std::nan("")));
-  CHECK_FALSE(from_the_start.done(100));
-  CHECK_FALSE(from_the_start.done(200));
+TEST_CASE("SweepIsFlat: a size that could not be measured gains nothing") {
+  CHECK(stops_at({{1, 100}, {2, std::nan("")}, {4, std::nan("")}}) == 4);
+  CHECK(stops_at({{1, 0}, {2, 0}}) == 2);
+  CHECK(stops_at({{1, std::nan("")}, {2, 100}, {4, 200}}) == std::nullopt);
 }
 
 TEST_CASE("sizes_to_measure: given sizes are sorted, distinct and above 0") {

@@ -17,6 +17,9 @@ using std::chrono::nanoseconds;
 constexpr size_t kSlot = kMeasuredSlot;
 // Enough for ten rounds of turns that are longer than usual.
 constexpr nanoseconds kLeastConfirmation = std::chrono::seconds(3);
+// Of one size, for the rounds beyond the least number. Where calls are short against a turn, a
+// field of ten plays all its rounds in less.
+constexpr nanoseconds kEnoughTime = std::chrono::seconds(15);
 
 Arm arm_for(Workshop& shop, Worker& worker, std::string label, bool fresh_inputs, bool keep) {
   return arm_of(worker, std::move(label),
@@ -149,6 +152,7 @@ RaceOptions race_options(const Workshop& shop, const ContestOptions& options, in
   race.turn = kTurnLength;
   race.min_rounds = options.min_rounds;
   race.max_rounds = options.max_rounds;
+  race.enough_time = kEnoughTime;
   race.kept_arms_lead = options.original_takes_part;
   race.confidence = kRaceConfidence;
   race.indifference = kIndifference;
@@ -249,14 +253,14 @@ Result<Worker> built_anew(Workshop& shop, const Original& original, const Model&
 
 void measure(Workshop& shop, Original& original, std::span<Contestant> contestants,
              const ContestOptions& options) {
-  ThroughputSaturated saturated;
+  SweepIsFlat flat;
   for (const int64_t batch_size : options.batch_sizes) {
     if (shop.stopped()) return;
     if (shop.time_is_spent() && batch_size != options.batch_sizes.front()) return;
     const std::optional<double> best =
         measure_size(shop, original, contestants, batch_size, options);
     if (!best) return;
-    if (options.stop_when_saturated && saturated.done(*best)) return;
+    if (options.stop_when_flat && flat.done(*best)) return;
   }
 }
 

@@ -20,7 +20,7 @@ namespace hasten {
 
 struct ContestOptions {
   std::vector<int64_t> batch_sizes;  // In order.
-  bool stop_when_saturated = false;  // The reference's rule, over the best of all.
+  bool stop_when_flat = false;       // SweepIsFlat, over the best of all.
   bool original_takes_part = true;   // Else it sends nobody off for being far behind it.
   size_t min_rounds = 8, max_rounds = 30;
 };

@@ -228,7 +228,7 @@ ContestOptions Tuner::contest_options(const Original& original) const {
   const std::vector<int64_t>& given = shop_.options.batch_sizes;
   return {.batch_sizes = sizes_in_range(
               original, sizes_to_measure(strategy_, given, original.graph.has_batch_axis())),
-          .stop_when_saturated = given.empty(),
+          .stop_when_flat = given.empty(),
           .original_takes_part = strategy_.performance_validation};
 }
 

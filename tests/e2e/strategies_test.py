@@ -47,6 +47,13 @@ def test_batch_sizes_beyond_the_declared_range_are_not_measured(tmp_path, model)
     assert only_latency.report["winner"]["selected_batch_size"] == 4
 
 
+def test_the_sweep_ends_at_the_second_size_that_gains_nothing(tmp_path):
+    by_rows = fake(batch_latency_us=500, latency_us=0)  # 2000 rows/s at every size.
+    flat = fake_model(tmp_path / "flat.fake", latency_us=0, batch_latency_us=1000)
+    done = tune(tmp_path, flat, sizes="", backends=[by_rows])
+    assert [point["batch_size"] for point in done.trials[by_rows]["points"]] == [1, 2, 4]
+
+
 def test_min_latency_takes_the_fastest_at_one_row(tmp_path, model):
     done = tune(tmp_path, model, "--strategy", "min-latency", sizes="1,8",
                 backends=[SLOW, FAST_CALLS, LOW_LATENCY, WRONG])

@@ -15,13 +15,15 @@ AFFINE = ["x=float32[B,3]"]
 PAIR = ["a=float32[B,3]", "b=float32[B,3]"]
 
 
-def fake_model(path: Path, function="affine", dtype="float32", latency_us=2000) -> Path:
-    """A model file of the fake backend. swap2 takes and gives two tensors, the others one."""
+def fake_model(path: Path, function="affine", dtype="float32", rows="B", **lines) -> Path:
+    """A model file of the fake backend. swap2 takes and gives two tensors, the others one.
+    `lines`: further ones of the file."""
     inputs, outputs = ("ab", "xy") if function == "swap2" else ("x", "y")
-    lines = ["hasten-model fake", f"function {function}", f"latency_us {latency_us}"]
-    lines += [f"input {name} {dtype}[B,3]" for name in inputs]
-    lines += [f"output {name} {dtype}[B,3]" for name in outputs]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = ["hasten-model fake", f"function {function}"]
+    text += [f"{key} {value}" for key, value in {"latency_us": 2000, **lines}.items()]
+    text += [f"input {name} {dtype}[{rows},3]" for name in inputs]
+    text += [f"output {name} {dtype}[{rows},3]" for name in outputs]
+    path.write_text("\n".join(text) + "\n", encoding="utf-8")
     return path
 
 
