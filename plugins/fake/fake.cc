@@ -64,7 +64,7 @@ class FakeExecutable final : public hasten::PluginExecutable {
     spoil(fault, s_.baked_batch, out);
     if (fault == "write_input") write_into(inputs);
     for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = handed_out(fault, i, out[i], inputs);
-    wait_until(start + latency_ns(batch));
+    wait_until(start + latency_ns(fault, batch));
   }
 
   void save(const std::string& dir) override {
@@ -131,9 +131,9 @@ class FakeExecutable final : public hasten::PluginExecutable {
     return tensor;
   }
 
-  int64_t latency_ns(int64_t batch) {
+  int64_t latency_ns(const std::string& fault, int64_t batch) {
     double us = s_.latency_us + static_cast<double>(batch) * s_.batch_latency_us;
-    if (s_.fault == "slow") us = us * 10 + 2000;
+    if (fault == "slow") us = us * 10 + 2000;
     if (s_.noise > 0) {
       const std::lock_guard lock(mutex_);
       us *= std::exp(std::normal_distribution<double>(0, s_.noise)(random_));
@@ -162,11 +162,13 @@ const hasten::Description& description() {
     made.inspects = {"fake"};
     std::vector<std::string> names = {""};
     for (const auto& [name, function] : functions()) names.push_back(name);
+    std::vector<std::string> choices = faults();
+    choices.emplace_back();
     made.options = {
         {"threads", "int", "0", "accepted, and of no effect"},
         {"function", "enum", "", "what to compute; empty: what the model file says", names},
         {"arity", "int", "1", "inputs of copy, for a model that is no fake one"},
-        {"fault", "enum", "none", "the fault to commit", faults()},
+        {"fault", "enum", "", "the fault to commit; empty: what the model file says", choices},
         {"at_batch", "int", "0", "faults of run only at this batch size; 0: at any"},
         {"after_calls", "int", "0", "faults of run only after so many calls"},
         {"baked_batch", "int", "2", "freeze_batch: the batch size of every answer"},
@@ -209,7 +211,10 @@ class FakeBackend final : public hasten::PluginBackend {
                                                  const hasten_device&) override {
     // Beside real backends it runs only when somebody asks for it.
     if (std::string_view(model.format) != "fake") return {};
-    return {{"baseline", {}}, {"default", {{"threads", "1"}}}, {"extra", {{"threads", "2"}}}};
+    return {{"baseline", {}},
+            {"default", {{"threads", "1"}}},
+            {"extra", {{"threads", "2"}}},
+            {"lossy", {{"fault", "imprecise"}}}};
   }
 
   std::unique_ptr<hasten::PluginExecutable> build(const hasten_model& model, const hasten_device&,
@@ -228,6 +233,9 @@ class FakeBackend final : public hasten::PluginBackend {
         s.dtype = m.inputs[0].dtype;
         s.rank = std::to_string(m.inputs[0].axes.size());
       }
+      s.fault = m.fault;
+      s.at_batch = m.at_batch;
+      s.after_calls = m.after_calls;
     } else {
       if (!std::filesystem::exists(model.path)) {
         throw PluginError(HASTEN_INVALID_ARGUMENT, std::string(model.path) + " does not exist");
@@ -239,13 +247,15 @@ class FakeBackend final : public hasten::PluginBackend {
       s.n_inputs = f.n_inputs;
       s.n_outputs = f.n_outputs;
     }
+    if (options.has("fault")) {
+      s.fault = options.text("fault");
+      s.at_batch = options.integer("at_batch");
+      s.after_calls = options.integer("after_calls");
+    }
     if (options.has("latency_us")) s.latency_us = options.integer("latency_us");
     if (options.has("batch_latency_us")) s.batch_latency_us = options.integer("batch_latency_us");
-    s.fault = options.text("fault");
     s.seed = options.integer("seed");
-    s.at_batch = options.integer("at_batch");
     s.baked_batch = options.integer("baked_batch");
-    s.after_calls = options.integer("after_calls");
     s.noise = options.number("noise");
     return std::make_unique<FakeExecutable>(std::move(s));
   }

@@ -30,6 +30,7 @@ inline const std::vector<std::string>& faults() {
                                                  "run_hang_term",
                                                  "run_grow",
                                                  "zeros",
+                                                 "imprecise",
                                                  "wrong_row",
                                                  "swap_outputs",
                                                  "wrong_dtype",
@@ -132,12 +133,24 @@ inline void freeze_batch(Dense& t, int64_t batch) {
   t.data.resize(static_cast<size_t>(batch) * row);
 }
 
+// As of a number format with few digits: every float32 1 % too large.
+inline void make_imprecise(Dense& t) {
+  if (t.dtype.code != kDLFloat || t.dtype.bits != 32) return;
+  for (size_t i = 0; i + sizeof(float) <= t.data.size(); i += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, t.data.data() + i, sizeof(value));
+    value *= 1.01F;
+    std::memcpy(t.data.data() + i, &value, sizeof(value));
+  }
+}
+
 // Of the stage "run", on the right outputs.
 inline void spoil(const std::string& fault, int baked_batch, std::vector<Dense>& outputs) {
   static std::minstd_rand random{std::random_device{}()};
   if (fault == "swap_outputs" && outputs.size() > 1) std::swap(outputs[0], outputs[1]);
   for (Dense& t : outputs) {
     if (fault == "zeros") std::fill(t.data.begin(), t.data.end(), std::byte{0});
+    if (fault == "imprecise") make_imprecise(t);
     if (fault == "wrong_row") damage_last_row(t);
     if (fault == "nan_at_batch") set_nan(t);
     if (fault == "freeze_batch") freeze_batch(t, baked_batch);

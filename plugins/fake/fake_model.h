@@ -7,6 +7,9 @@
 //   output y float32[B,3]
 //   latency_us 500            (optional: how long a call takes)
 //   batch_latency_us 100      (optional: and for each row of the batch)
+//   fault run_crash           (optional: of every candidate that names none itself)
+//   at_batch 4                (optional: of that fault)
+//   after_calls 100           (optional: of that fault)
 #pragma once
 
 #include "fake_tensor.h"
@@ -30,6 +33,8 @@ struct Model {
   std::string function = "identity";
   std::vector<Value> inputs, outputs;
   int latency_us = 0, batch_latency_us = 0;
+  std::string fault = "none";
+  int at_batch = 0, after_calls = 0;
 };
 
 struct Function {
@@ -103,6 +108,12 @@ inline Model read_model(const std::string& path) {
       words >> model.latency_us;
     } else if (key == "batch_latency_us") {
       words >> model.batch_latency_us;
+    } else if (key == "fault") {
+      words >> model.fault;
+    } else if (key == "at_batch") {
+      words >> model.at_batch;
+    } else if (key == "after_calls") {
+      words >> model.after_calls;
     } else {
       throw PluginError(HASTEN_INVALID_ARGUMENT, path + ": unknown line '" + key + "'");
     }
