@@ -96,6 +96,22 @@ std::optional<std::string> noise_warning(const MachineActivity& before,
   return std::nullopt;
 }
 
+void add_stretch(ActivityReading& sum, const ActivityReading& before,
+                 const ActivityReading& after) {
+  if (before.machine.processors == 0 || after.machine.processors == 0) return;
+  sum.machine.busy_s += after.machine.busy_s - before.machine.busy_s;
+  sum.machine.idle_s += after.machine.idle_s - before.machine.idle_s;
+  sum.machine.stolen_s += after.machine.stolen_s - before.machine.stolen_s;
+  sum.machine.load_average = after.machine.load_average;
+  sum.machine.processors = after.machine.processors;
+  sum.own_cpu_s += after.own_cpu_s - before.own_cpu_s;
+}
+
+std::optional<std::string> noise_warning(const ActivityReading& sum) {
+  const MachineActivity nothing{.processors = sum.machine.processors};
+  return noise_warning(nothing, sum.machine, sum.own_cpu_s);
+}
+
 ActivityProbe activity_probe(std::vector<int> children) {
   // The clocks of the processes rather than /proc/PID/stat: no file to read, nanoseconds rather
   // than ticks, and one call each. Children that take turns have none of their own; one that

@@ -41,6 +41,11 @@ using ActivityProbe = std::function<ActivityReading()>;
 // Reads both when called; about 50 microseconds. `children` are the processes that take turns.
 ActivityProbe activity_probe(std::vector<int> children);
 
+// Adds what happened between two readings to a sum of such stretches, which begins empty.
+void add_stretch(ActivityReading& sum, const ActivityReading& before, const ActivityReading& after);
+// The warning about all stretches of a sum together.
+std::optional<std::string> noise_warning(const ActivityReading& sum);
+
 // Others took more of the processors in between than our own work can look like.
 bool is_spoiled(const ActivityReading& before, const ActivityReading& after);
 

@@ -71,6 +71,22 @@ ActivityReading reading(double busy_s, double idle_s, double stolen_s, double ow
   return {.machine = after(busy_s, idle_s, stolen_s), .own_cpu_s = 50 + own_cpu_s};
 }
 
+TEST_CASE("noise_warning: about all stretches together, and not about what was between them") {
+  ActivityReading sum;
+  CHECK_FALSE(noise_warning(sum));
+  // Each is too short to say anything of; between them a compiler had the machine.
+  add_stretch(sum, reading(0, 0, 0, 0), reading(0.4, 0.4, 0, 0.4));
+  CHECK_FALSE(noise_warning(sum));
+  add_stretch(sum, reading(90, 1, 0, 1), reading(90.4, 1.4, 0, 1.4));
+  CHECK_FALSE(noise_warning(sum));
+  add_stretch(sum, reading(100, 2, 0, 2), reading(100.4, 2, 0, 2));
+  CHECK(noise_warning(sum) ==
+        "other programs used 20 % of the processor time while candidates were measured (load "
+        "average 1.8 on 2 processors); close them, or give the race more time");
+  add_stretch(sum, ActivityReading{}, reading(500, 0, 0, 0));  // Unknown where it began.
+  CHECK(noise_warning(sum)->starts_with("other programs used 20 %"));
+}
+
 TEST_CASE("is_spoiled: a round in which others took more than a twentieth of the processors") {
   const ActivityReading before = reading(0, 0, 0, 0);
   // A second of two processors, 0.9 s of it our own.
