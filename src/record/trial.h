@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hasten {
@@ -72,6 +73,9 @@ struct Point {
   Json to_json() const;
   static Result<Point> from_json(const Json& json);
 };
+
+// How the note of a trial begins whose race was over before it had a verdict.
+constexpr std::string_view kLeftEarly = "left the race early";
 
 struct Trial {
   Candidate candidate;

@@ -31,8 +31,11 @@ std::string range_text(double low, double high) {
   return std::isfinite(high) ? figure(low) + " … " + figure(high) : "not established";
 }
 
-std::string verdict_text(Verdict verdict) {
-  return verdict == Verdict::kCannotTell ? "cannot tell" : std::string(to_string(verdict));
+// Who left the race early had too few rounds for a verdict; that is no doubt about it.
+std::string verdict_text(const Trial& trial, const Point& point) {
+  if (point.verdict != Verdict::kCannotTell) return std::string(to_string(point.verdict));
+  const bool established = point.speedup && std::isfinite(point.speedup->high);
+  return trial.note.starts_with(kLeftEarly) && !established ? "left early" : "cannot tell";
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -108,7 +111,7 @@ std::string ranking_text(const std::vector<Row>& rows) {
                  range_text(latency.low / unit.ms, latency.high / unit.ms),
                  row.original || !row.point->speedup ? "" : ratio_text(*row.point->speedup),
                  memory ? human_size(*memory) : "", error,
-                 row.original ? "" : verdict_text(row.point->verdict)});
+                 row.original ? "" : verdict_text(*row.trial, *row.point)});
   }
   return columns.text(kIndent);
 }
