@@ -2,6 +2,7 @@
 #include "check/plan.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <set>
 
@@ -76,6 +77,11 @@ std::vector<PlannedSize> plan_one(const SymbolRange& range) {
   return std::move(sizes).planned();
 }
 
+template <class T>
+void halve(std::span<T> values) {
+  for (T& value : values) value /= 2;
+}
+
 }  // namespace
 
 std::vector<PlannedSize> plan_sizes(const std::vector<SymbolRange>& symbols) {
@@ -86,6 +92,23 @@ std::vector<PlannedSize> plan_sizes(const std::vector<SymbolRange>& symbols) {
     all.insert(all.end(), sizes.begin(), sizes.end());
   }
   return all;
+}
+
+std::vector<Tensor> other_values(std::span<const Tensor> inputs) {
+  std::vector<Tensor> others;
+  for (const Tensor& input : inputs) {
+    others.push_back(input.clone());
+    Tensor& tensor = others.back();
+    if (tensor.size() == 0) continue;
+    auto* bytes = static_cast<std::byte*>(tensor.data());
+    std::rotate(bytes, bytes + tensor.nbytes() / tensor.size(), bytes + tensor.nbytes());
+    if (tensor.dtype() == DType::kFloat32) {
+      halve(std::span(static_cast<float*>(tensor.data()), tensor.size()));
+    } else if (tensor.dtype() == DType::kFloat64) {
+      halve(std::span(static_cast<double*>(tensor.data()), tensor.size()));
+    }
+  }
+  return others;
 }
 
 bool computes_wide_integers(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {

@@ -35,6 +35,11 @@ struct PlannedSize {
 // a size that the original itself refuses.
 std::vector<PlannedSize> plan_sizes(const std::vector<SymbolRange>& symbols);
 
+// Inputs of the same shapes that a model takes where it takes these, with other values: each
+// tensor's own elements moved by one place, so that an index stays an index and a length a
+// length, and floating-point ones halved, for what does not depend on the order.
+std::vector<Tensor> other_values(std::span<const Tensor> inputs);
+
 // Does a model with these inputs and outputs compute with 64-bit integers and nothing else?
 // Some engines do that in 32 bits and say nothing. Integers that end in floating-point
 // outputs are indices and masks, where such values would mean nothing.

@@ -91,6 +91,21 @@ std::vector<Tensor> one(std::vector<T> values) {
   return tensors;
 }
 
+TEST_CASE("other_values: the same elements in another order, floating-point ones halved") {
+  std::vector<Tensor> inputs = one<int64_t>({7, 0, 3});
+  inputs.push_back(std::move(one<float>({8, 8}).front()));
+  inputs.push_back(std::move(one<double>({-4}).front()));
+  inputs.push_back(std::move(one<uint8_t>({}).front()));
+  const std::vector<Tensor> others = other_values(inputs);
+  const auto whole = others[0].values<int64_t>();
+  CHECK(std::vector<int64_t>(whole.begin(), whole.end()) == std::vector<int64_t>{0, 3, 7});
+  const auto equal = others[1].values<float>();
+  CHECK(std::vector<float>(equal.begin(), equal.end()) == std::vector<float>{4, 4});
+  CHECK(others[2].values<double>()[0] == -2);
+  CHECK(others[3].size() == 0);
+  CHECK(inputs[0].values<int64_t>()[0] == 7);
+}
+
 TEST_CASE("computes_wide_integers: only where 64-bit integers come in and nothing else comes out") {
   CHECK(computes_wide_integers(one<int64_t>({1}), one<int64_t>({2})));
   CHECK(computes_wide_integers(one<uint64_t>({1}), one<uint64_t>({2})));
