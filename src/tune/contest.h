@@ -25,14 +25,14 @@ struct ContestOptions {
   size_t min_rounds = 8, max_rounds = 30;
 };
 
-// Fills in the points of the trials. Whoever fails or answers wrongly is out.
+// Fills in the points of the trials. Whoever fails or answers wrongly is out; whom a limit
+// ends at a size keeps what it did at the smaller ones, and so does the original.
 void measure(Workshop& shop, Original& original, std::span<Contestant> contestants,
              const ContestOptions& options);
 
 // One against the original at one size, both loaded anew from what was saved. The
 // point of the contestant, or why it does not stand. `folder` is scratch.
-Result<Point> confirm(Workshop& shop, const Original& original, const Model& model,
-                      const Contestant& contestant, int64_t batch_size,
-                      const std::filesystem::path& folder);
+Result<Point> confirm(Workshop& shop, const Original& original, const Contestant& contestant,
+                      int64_t batch_size, const std::filesystem::path& folder);
 
 }  // namespace hasten

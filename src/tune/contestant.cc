@@ -2,6 +2,7 @@
 #include "tune/contestant.h"
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 #include <set>
 
@@ -9,11 +10,10 @@
 #include "base/text.h"
 #include "check/metamorphic.h"
 #include "tune/parallel.h"
+#include "tune/slots.h"
 
 namespace hasten {
 namespace {
-
-constexpr size_t kSlot = 0, kOtherSlot = 1;
 
 double to_ms(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
@@ -21,9 +21,13 @@ double to_ms(std::chrono::nanoseconds time) {
 
 uint64_t folder_size(const std::filesystem::path& folder) {
   uint64_t bytes = 0;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
-    if (entry.is_regular_file(ignored)) bytes += entry.file_size(ignored);
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    std::error_code gone;
+    const uint64_t size = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
+    if (!gone) bytes += size;
   }
   return bytes;
 }
@@ -78,14 +82,6 @@ CheckRecord judge_audit(const CallAudit& own, const Original& original) {
                             original.output_names);
 }
 
-// The case whose inputs are shaped like the first one's but hold other values.
-size_t other_case(const Original& original) {
-  for (size_t i = 1; i < original.cases.size(); ++i) {
-    if (original.cases[i].batch_size != original.cases[0].batch_size) return i;
-  }
-  return 0;
-}
-
 Status check(Workshop& shop, const Original& original, Contestant& contestant) {
   std::vector<CheckRecord> records;
   for (const CheckCase& one : original.cases) {
@@ -101,25 +97,21 @@ Status check(Workshop& shop, const Original& original, Contestant& contestant) {
   if (records.empty() || !contestant.trial.check->passed) return {};
 
   Worker& worker = *contestant.worker;
-  const auto timeout = shop.options.run_timeout;
-  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, original.cases[0].inputs, timeout));
-  HASTEN_TRY_STATUS(
-      worker.set_inputs(kOtherSlot, original.cases[other_case(original)].inputs, timeout));
-  HASTEN_TRY(const CallAudit audit, worker.audit(kSlot, kOtherSlot, timeout));
-  if (CheckRecord effects = judge_audit(audit, original); !effects.passed) {
-    effects.checked = contestant.trial.check->checked;
-    contestant.trial.check = std::move(effects);
-    return {};
+  const CheckCase& first = *contestant.first_case(original);
+  Result<CallAudit> audit = audit_calls(worker, original, first, shop.options);
+  if (!audit) return std::move(audit).error().within(first.reference.what + ", other values");
+  records.push_back(judge_audit(*audit, original));
+  if (records.back().passed) {
+    // The same call a second time: a build may answer rightly once and differently after
+    // it has specialised itself.
+    Result<CaseAnswer> again = answer_case(worker, original, first, shop.options, contestant.lossy);
+    if (!again) return std::move(again).error().within(first.reference.what + ", again");
+    if (!again->record.passed) again->record.rule = "repeat";
+    records.push_back(std::move(again->record));
   }
-  // The same call a second time: a build may answer rightly once and differently after
-  // it has specialised itself.
-  Result<CaseAnswer> again =
-      answer_case(worker, original, original.cases[0], shop.options, contestant.lossy);
-  if (!again) return std::move(again).error().within("the first sample again");
-  if (!again->record.passed) {
-    again->record.rule = "repeat";
-    contestant.trial.check = again->record;
-  }
+  if (records.back().passed) return {};
+  records.back().checked.clear();  // The calls that agreed are listed, not the rules.
+  contestant.trial.check = merge(records);
   return {};
 }
 
@@ -165,13 +157,13 @@ void build_and_check_one(Workshop& shop, Conversions& conversions, const Origina
     contestant.trial.peak_memory_bytes = *peak;
   }
   contestant.trial.note = "correct; not measured";
-  if (shop.has_room_for(contestant.trial.peak_memory_bytes.value_or(0))) {
+  if (std::optional<Reservation> room =
+          shop.room_for(contestant.trial.peak_memory_bytes.value_or(0))) {
+    contestant.waiting = std::move(*room);
     contestant.worker->stop();
     return;
   }
-  contestant.worker->shut_down();
-  contestant.worker.reset();
-  contestant.parked = true;
+  contestant.park();
   say("build", "waits on disk: the others fill the memory for waiting candidates");
 }
 
@@ -222,7 +214,43 @@ void Contestant::fail(Stage stage, Error error, TrialStatus status) {
   trial.status = status;
   trial.failure = Failure{stage, std::move(error)};
   trial.note.clear();
+  leave();
+}
+
+void Contestant::give_way(std::string why) {
+  trial.status = TrialStatus::kDropped;
+  trial.points.clear();
+  trial.note = std::move(why);
+  leave();
+}
+
+void Contestant::break_at(int64_t batch_size, Error error) {
+  const bool limit = error.code == Code::kOutOfMemory || error.code == Code::kTimedOut ||
+                     error.code == Code::kCrashed;
+  std::erase_if(trial.points, [&](const Point& p) { return p.batch_size >= batch_size; });
+  if (!limit || trial.points.empty()) return fail(Stage::kMeasure, std::move(error));
+  end = SweepEnd{batch_size, std::move(error.message)};
+  trial.note = end->describe();
+  park();
+}
+
+void Contestant::park() {
+  if (worker) worker->shut_down();
+  leave();
+  parked = true;
+}
+
+void Contestant::leave() {
   worker.reset();
+  waiting = {};
+  parked = false;
+}
+
+const CheckCase* Contestant::first_case(const Original& original) const {
+  for (const CheckCase& one : original.cases) {
+    if (covers(original.graph, one.inputs)) return &one;
+  }
+  return nullptr;
 }
 
 bool Contestant::covers(const GraphSpec& graph, std::span<const Tensor> inputs) const {
@@ -259,11 +287,10 @@ Error wrong_result(const CheckRecord& record) {
 
 Result<CaseAnswer> answer_case(Worker& worker, const Original& original, const CheckCase& one,
                                const TuneOptions& options, bool lossy) {
-  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, one.inputs, options.run_timeout));
-  HASTEN_TRY(CallResult call, worker.run(kSlot, options.run_timeout));
+  HASTEN_TRY_STATUS(worker.set_inputs(kCheckSlot, one.inputs, options.run_timeout));
+  HASTEN_TRY(CallResult call, worker.run(kCheckSlot, options.run_timeout));
   return CaseAnswer{.record = check_outputs(call.outputs, one.reference,
-                                            lossy ? original.lossy_tolerances : original.tolerances,
-                                            original.output_names),
+                                            original.tolerances_for(lossy), original.output_names),
                     .duration = call.duration};
 }
 
@@ -272,8 +299,13 @@ void build_and_check(Workshop& shop, Conversions& conversions, const Original& o
   const std::vector<size_t> order = work_order(contestants);
   for_each_in_parallel(order.size(), static_cast<size_t>(shop.threads), [&](size_t i) {
     Contestant& contestant = contestants[order[i]];
-    build_and_check_one(shop, conversions, original, contestant,
-                        shop.folder / folder_name(original.graph, order[i]));
+    try {
+      build_and_check_one(shop, conversions, original, contestant,
+                          shop.folder / folder_name(original.graph, order[i]));
+    } catch (const std::exception& thrown) {
+      // Out of memory for its answers, say: the others are not to pay for it.
+      contestant.fail(Stage::kCheck, {Code::kInternal, thrown.what()});
+    }
     shop.record("trial", contestant.trial.to_json());
   });
 }

@@ -27,9 +27,10 @@ class Lineup {
   Lineup(const TuneOptions& options, const Conversions& conversions, const Original& original)
       : options_(options), conversions_(conversions), original_(original) {}
 
-  void add(const Scouted& backend, const Candidate& candidate) {
-    for (const Contestant& known : contestants_) {
-      if (known.trial.candidate == candidate) return;
+  // The contestant of this candidate: a new one, or the one that was named before.
+  Contestant& add(const Scouted& backend, const Candidate& candidate) {
+    for (Contestant& known : contestants_) {
+      if (known.trial.candidate == candidate) return known;
     }
     Contestant contestant;
     contestant.backend = &backend;
@@ -40,26 +41,24 @@ class Lineup {
     contestant.trial.repeat_command = repeat_command(options_, candidate);
     contestant.trial.note = "not tried";
     contestants_.push_back(std::move(contestant));
+    return contestants_.back();
   }
 
   // All that the backend itself would try. `by_name`: the user asked for this backend.
   void add_proposals(const Scouted& backend, bool by_name) {
     const Candidate plain{.backend = backend.entry.name, .config = {}};
     if (backend.unavailable) {
-      add(backend, plain);
-      contestants_.back().fail(Stage::kProbe, *backend.unavailable, TrialStatus::kUnavailable);
+      add(backend, plain).fail(Stage::kProbe, *backend.unavailable, TrialStatus::kUnavailable);
       return;
     }
     if (Result<std::string> format = conversions_.reachable(backend.formats()); !format) {
       // A backend of another world (no way from this format to one it takes) is no news.
       if (!by_name) return;
-      add(backend, plain);
-      contestants_.back().fail(Stage::kConvert, std::move(format).error());
+      add(backend, plain).fail(Stage::kConvert, std::move(format).error());
       return;
     }
     if (backend.unsupported) {
-      add(backend, plain);
-      contestants_.back().fail(Stage::kProbe, *backend.unsupported);
+      add(backend, plain).fail(Stage::kProbe, *backend.unsupported);
       return;
     }
     bool any = false;

@@ -9,16 +9,15 @@
 #include "check/plan.h"
 #include "model/recording.h"
 #include "tune/contestant.h"
+#include "tune/slots.h"
 
 namespace hasten {
 namespace {
 
-constexpr size_t kSlot = 0, kOtherSlot = 1;
-
 Result<CallResult> call(Worker& worker, std::span<const Tensor> inputs,
                         const TuneOptions& options) {
-  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, inputs, options.run_timeout));
-  return worker.run(kSlot, options.run_timeout);
+  HASTEN_TRY_STATUS(worker.set_inputs(kCheckSlot, inputs, options.run_timeout));
+  return worker.run(kCheckSlot, options.run_timeout);
 }
 
 Result<std::vector<Tensor>> answer(Worker& worker, std::span<const Tensor> inputs,
@@ -27,22 +26,9 @@ Result<std::vector<Tensor>> answer(Worker& worker, std::span<const Tensor> input
   return std::move(called.outputs);
 }
 
-Result<Worker> start_and_build(Workshop& shop, const Model& model, const Scouted& backend,
-                               const Candidate& candidate, const GraphSpec& graph,
-                               const std::string& purpose) {
-  const std::filesystem::path folder = shop.folder / format("graph-{}-{}", graph.name, purpose);
-  HASTEN_TRY_STATUS(make_folder(folder));
-  const UnionTimer::Scope work = shop.work.piece();
-  HASTEN_TRY(Worker worker,
-             Worker::start(shop.spawner, worker_options(shop, backend.entry, folder)));
-  if (Status built = worker.build(model.path, model.format, graph.to_json(), candidate,
-                                  shop.options.build_timeout);
-      !built) {
-    // Some engines name the file themselves.
-    const bool named = built.error().message.find(model.path.string()) != std::string::npos;
-    return named ? std::move(built).error() : std::move(built).error().within(model.path.string());
-  }
-  return worker;
+std::filesystem::path folder_for(const Workshop& shop, const Original& original,
+                                 std::string_view purpose) {
+  return shop.folder / format("graph-{}-{}", original.graph.name, purpose);
 }
 
 // The sizes of every symbol over the samples.
@@ -127,16 +113,14 @@ Status run_planned_sizes(Workshop& shop, Original& original, bool batch_is_guess
     std::vector<Tensor> inputs =
         is_batch ? make_batch(original.graph, sample.inputs, planned.size)
                  : resize_symbol(original.graph, sample.inputs, planned.symbol, planned.size);
-    Result<std::vector<Tensor>> outputs = answer(*original.worker, inputs, shop.options);
+    HASTEN_TRY(Worker * worker, at_hand(shop, original));
+    Result<std::vector<Tensor>> outputs = answer(*worker, inputs, shop.options);
+    if (shop.stopped()) return Error{Code::kCancelled, "the tune was ended"};
     if (outputs) {
       original.cases.push_back(
           case_of(format("{} = {} ({})", planned.symbol, planned.size, planned.why),
                   std::move(inputs), std::move(*outputs), original.graph));
       continue;
-    }
-    if (!original.worker->alive()) {
-      return std::move(outputs).error().within(
-          format("the original model at {} = {}", planned.symbol, planned.size));
     }
     if (is_batch && batch_is_guessed) {
       make_static(original.graph, batch);
@@ -146,10 +130,12 @@ Status run_planned_sizes(Workshop& shop, Original& original, bool batch_is_guess
                  planned.size, outputs.error().message));
       // Its cases so far were made on a wrong assumption.
       original.cases.resize(original.samples.size());
-      return {};
+      for (CheckCase& one : original.cases) one.batch_size.reset();
+      return run_planned_sizes(shop, original, false);
     }
-    original.warnings.push_back(format("the original refuses {} = {}, so that size is not checked",
-                                       planned.symbol, planned.size));
+    original.warnings.push_back(
+        format("the original refuses {} = {} ({}), so that size is not checked", planned.symbol,
+               planned.size, outputs.error().message));
   }
   return {};
 }
@@ -157,12 +143,12 @@ Status run_planned_sizes(Workshop& shop, Original& original, bool batch_is_guess
 // Integers that samples are too small to show. In a process of its own and for a short time:
 // what such values do to a model (an index, a length) nobody knows, and a model that does not
 // answer them is not asked for more.
-void probe_wide_integers(Workshop& shop, const Model& model, Original& original) {
+void probe_wide_integers(Workshop& shop, Original& original) {
   constexpr std::chrono::nanoseconds kTimeout = std::chrono::seconds(10);
   const CheckCase& first = original.cases.front();
   if (!computes_wide_integers(first.inputs, first.reference.outputs)) return;
-  Result<Worker> worker = start_and_build(shop, model, *original.backend, original.trial.candidate,
-                                          original.graph, "wide-integers");
+  Result<Worker> worker = build_original(shop, original, original.trial.candidate,
+                                         folder_for(shop, original, "wide-integers"));
   if (!worker) return;
   TuneOptions options = shop.options;
   options.run_timeout = std::min(options.run_timeout, kTimeout);
@@ -175,8 +161,8 @@ void probe_wide_integers(Workshop& shop, const Model& model, Original& original)
 
 Status study_behaviour(Workshop& shop, Original& original) {
   const CheckCase& first = original.cases.front();
-  Worker& worker = *original.worker;
-  HASTEN_TRY(const std::vector<Tensor> again, answer(worker, first.inputs, shop.options));
+  HASTEN_TRY(Worker * worker, at_hand(shop, original));
+  HASTEN_TRY(const std::vector<Tensor> again, answer(*worker, first.inputs, shop.options));
   const CheckRecord repeat =
       check_outputs(again, first.reference, original.tolerances, original.output_names);
   original.repeatable = repeat.passed;
@@ -185,10 +171,13 @@ Status study_behaviour(Workshop& shop, Original& original) {
         "two calls of the original with the same inputs differ: it is random or keeps state "
         "between calls, so no candidate can be proved and the original is kept");
   }
-  const CheckCase& other = original.cases.back();
-  HASTEN_TRY_STATUS(worker.set_inputs(kSlot, first.inputs, shop.options.run_timeout));
-  HASTEN_TRY_STATUS(worker.set_inputs(kOtherSlot, other.inputs, shop.options.run_timeout));
-  HASTEN_TRY(original.audit, worker.audit(kSlot, kOtherSlot, shop.options.run_timeout));
+  Result<CallAudit> audit = audit_calls(*worker, original, first, shop.options);
+  if (!audit) {
+    original.takes_other_values = false;
+    HASTEN_TRY(worker, at_hand(shop, original));
+    audit = audit_calls(*worker, original, first, shop.options);
+  }
+  HASTEN_TRY(original.audit, std::move(audit));
   if (original.writes_inputs()) {
     original.warnings.push_back(
         format("the original writes into its input '{}': every measured call gets fresh inputs",
@@ -198,11 +187,11 @@ Status study_behaviour(Workshop& shop, Original& original) {
 }
 
 // Float64 answers, where the model runs in float64. That it does not is no failure.
-void ask_oracle(Workshop& shop, const Model& model, Original& original) {
+void ask_oracle(Workshop& shop, Original& original) {
   const Proposal* oracle = original.backend->with_role("oracle");
   if (!oracle) return;
-  Result<Worker> worker =
-      start_and_build(shop, model, *original.backend, oracle->candidate, original.graph, "oracle");
+  Result<Worker> worker = build_original(shop, original, oracle->candidate,
+                                         folder_for(shop, original, "oracle"));
   if (!worker) return;
   std::vector<std::vector<Tensor>> exact;
   for (const CheckCase& one : original.cases) {
@@ -216,20 +205,22 @@ void ask_oracle(Workshop& shop, const Model& model, Original& original) {
 }
 
 // Where the file itself does not tell how many outputs there are, its backend may know now.
-std::vector<ValueInfo> told_outputs(Workshop& shop, const Model& model, Original& original,
-                                    const Signature& signature, size_t count) {
+std::vector<ValueInfo> told_outputs(Workshop& shop, Original& original, const Signature& signature,
+                                    size_t count) {
   if (signature.outputs.size() == count) return signature.outputs;
-  const Result<Json> json = original.worker->inspect(
-      model.path, model.format, shop.options.run_timeout, original.graph.to_json());
+  const Result<Worker*> worker = at_hand(shop, original);
+  if (!worker) return {};
+  const Result<Json> json =
+      (*worker)->inspect(original.model.path, original.model.format, shop.options.run_timeout,
+                         original.graph.to_json());
   if (!json) return {};
   Result<Signature> known = Signature::from_json(*json);
   return known && known->outputs.size() == count ? known->outputs : std::vector<ValueInfo>();
 }
 
-void name_outputs(Workshop& shop, const Model& model, Original& original,
-                  const Signature& signature) {
+void name_outputs(Workshop& shop, Original& original, const Signature& signature) {
   const size_t count = original.cases.front().reference.outputs.size();
-  const std::vector<ValueInfo> told = told_outputs(shop, model, original, signature, count);
+  const std::vector<ValueInfo> told = told_outputs(shop, original, signature, count);
   std::set<std::string> taken;
   for (size_t i = 0; i < count; ++i) {
     const bool named = !told.empty() && !told[i].name.empty() && !taken.contains(told[i].name);
@@ -267,6 +258,10 @@ void derive(const TuneOptions& options, Original& original) {
 
 }  // namespace
 
+std::string SweepEnd::describe() const {
+  return format("not measured from batch {} on: {}", batch_size, why);
+}
+
 std::vector<Tensor> clones(std::span<const Tensor> tensors) {
   std::vector<Tensor> out;
   for (const Tensor& tensor : tensors) out.push_back(tensor.clone());
@@ -288,10 +283,46 @@ std::vector<Tensor> Original::inputs_at(int64_t batch_size) const {
   return make_batch(graph, best->inputs, batch_size);
 }
 
+Result<Worker> build_original(Workshop& shop, const Original& original, const Candidate& candidate,
+                              const std::filesystem::path& folder) {
+  const Model& model = original.model;
+  HASTEN_TRY_STATUS(make_folder(folder));
+  const UnionTimer::Scope work = shop.work.piece();
+  HASTEN_TRY(Worker worker,
+             Worker::start(shop.spawner, worker_options(shop, original.backend->entry, folder)));
+  if (Status built = worker.build(model.path, model.format, original.graph.to_json(), candidate,
+                                  shop.options.build_timeout);
+      !built) {
+    // Some engines name the file themselves.
+    const bool named = built.error().message.find(model.path.string()) != std::string::npos;
+    return named ? std::move(built).error() : std::move(built).error().within(model.path.string());
+  }
+  return worker;
+}
+
+Result<Worker*> at_hand(Workshop& shop, Original& original) {
+  if (!original.worker || !original.worker->alive()) {
+    original.worker.reset();
+    HASTEN_TRY(original.worker, build_original(shop, original, original.trial.candidate,
+                                               folder_for(shop, original, "original")));
+  }
+  return &*original.worker;
+}
+
+Result<CallAudit> audit_calls(Worker& worker, const Original& original, const CheckCase& one,
+                              const TuneOptions& options) {
+  const std::vector<Tensor> others =
+      original.takes_other_values ? other_values(one.inputs) : clones(one.inputs);
+  HASTEN_TRY_STATUS(worker.set_inputs(kCheckSlot, one.inputs, options.run_timeout));
+  HASTEN_TRY_STATUS(worker.set_inputs(kOtherSlot, others, options.run_timeout));
+  return worker.audit(kCheckSlot, kOtherSlot, options.run_timeout);
+}
+
 Result<Original> study_original(Workshop& shop, const Model& model, const Scouted& backend,
                                 PreparedGraph prepared, const Signature& signature) {
   const Proposal* proposal = backend.with_role("baseline");
   Original original;
+  original.model = model;
   original.backend = &backend;
   original.trial.candidate = proposal->candidate;
   original.trial.version = backend.library_version();
@@ -302,14 +333,13 @@ Result<Original> study_original(Workshop& shop, const Model& model, const Scoute
   shop.say("reference", format("running the original ({})", proposal->candidate.label()));
 
   const std::chrono::nanoseconds begin = shop.clock.now();
-  HASTEN_TRY(original.worker, start_and_build(shop, model, backend, proposal->candidate,
-                                              original.graph, "original"));
+  HASTEN_TRY_STATUS(at_hand(shop, original));
   original.trial.build_s = std::chrono::duration<double>(shop.clock.now() - begin).count();
   HASTEN_TRY_STATUS(run_samples(shop, original));
   HASTEN_TRY_STATUS(run_planned_sizes(shop, original, prepared.batch_is_guessed));
-  probe_wide_integers(shop, model, original);
-  ask_oracle(shop, model, original);
-  name_outputs(shop, model, original, signature);
+  probe_wide_integers(shop, original);
+  ask_oracle(shop, original);
+  name_outputs(shop, original, signature);
   describe_outputs(original);
   derive(shop.options, original);
   HASTEN_TRY_STATUS(study_behaviour(shop, original));

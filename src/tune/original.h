@@ -16,6 +16,7 @@
 #include "tune/workshop.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,10 +33,20 @@ struct CheckCase {
   Reference reference;
 };
 
+// Where somebody's sweep over the batch sizes ended: at a size that broke it.
+struct SweepEnd {
+  int64_t batch_size = 1;
+  std::string why;
+  std::string describe() const;  // "not measured from batch 8 on: it was killed ..."
+};
+
 struct Original {
+  Model model;
   const Scouted* backend = nullptr;
-  Trial trial;                   // Its own; candidate, timings.
-  std::optional<Worker> worker;  // Set after study_original().
+  Trial trial;  // Its own; candidate, timings.
+  // Set after study_original(). A limit or a crash may end it: see at_hand().
+  std::optional<Worker> worker;
+  std::optional<SweepEnd> end;   // Not asked again from there on; it was measured below.
   GraphSpec graph;               // Inputs and outputs.
   std::vector<Sample> samples;
   std::vector<CheckCase> cases;
@@ -43,14 +54,28 @@ struct Original {
   std::vector<OutputTolerance> tolerances;        // One an output.
   std::vector<OutputTolerance> lossy_tolerances;  // The same where lower precision is allowed.
   CallAudit audit;
-  bool batch_has_range = false;  // The user gave the sizes of the batch.
-  bool repeatable = true;        // Two calls with the same inputs agree.
+  bool batch_has_range = false;    // The user gave the sizes of the batch.
+  bool repeatable = true;          // Two calls with the same inputs agree.
+  bool takes_other_values = true;  // other_values() of its inputs, too.
   std::vector<std::string> warnings;
 
+  const std::vector<OutputTolerance>& tolerances_for(bool lossy) const {
+    return lossy ? lossy_tolerances : tolerances;
+  }
   bool writes_inputs() const { return !audit.written_inputs.empty(); }
   // The recorded inputs at a batch size, rows cycled.
   std::vector<Tensor> inputs_at(int64_t batch_size) const;
 };
+
+// A new child with the original, or a variant of it, built in it. `folder` is scratch.
+Result<Worker> build_original(Workshop& shop, const Original& original, const Candidate& candidate,
+                              const std::filesystem::path& folder);
+// The original's worker, started anew where the last one has ended.
+Result<Worker*> at_hand(Workshop& shop, Original& original);
+
+// Two calls of a case, the second with other values where the original takes those, watched.
+Result<CallAudit> audit_calls(Worker& worker, const Original& original, const CheckCase& one,
+                              const TuneOptions& options);
 
 // Runs the model. Fails when it cannot be built or cannot answer its own samples.
 Result<Original> study_original(Workshop& shop, const Model& model, const Scouted& backend,

@@ -42,14 +42,13 @@ Route route_of(Packing& packing, const Contestant& contestant, const Environment
   return route;
 }
 
-// None: the original cannot be saved, because it needs Python.
-std::optional<Route> original_route(Workshop& shop, Packing& packing, Original& original) {
+// kUnsupported: the original cannot be saved, because it needs Python.
+Result<Route> original_route(Workshop& shop, Packing& packing, Original& original) {
   const std::filesystem::path folder =
       shop.folder / format("graph-{}-original-payload", original.graph.name);
-  if (!make_folder(folder)) return std::nullopt;
-  if (!original.worker || !original.worker->save(folder, shop.options.build_timeout)) {
-    return std::nullopt;
-  }
+  HASTEN_TRY_STATUS(make_folder(folder));
+  HASTEN_TRY(Worker * worker, at_hand(shop, original));
+  HASTEN_TRY_STATUS(worker->save(folder, shop.options.build_timeout));
   Route route;
   route.payload =
       add_payload(packing, original.trial.candidate, original.trial.version, folder, {});
@@ -62,9 +61,11 @@ uint64_t bytes_in(std::span<const Tensor> tensors) {
   return bytes;
 }
 
-void add_proofs(Packing& packing, const Original& original, uint64_t& bytes) {
+void add_proofs(Packing& packing, const GraphOutcome& outcome, uint64_t& bytes) {
+  const Original& original = outcome.original;
+  const bool lossy = outcome.choice.trial && outcome.contestants[*outcome.choice.trial].lossy;
   Json tolerances = Json::array();
-  for (const OutputTolerance& t : original.tolerances) {
+  for (const OutputTolerance& t : original.tolerances_for(lossy)) {
     tolerances.push(
         Json::object({{"absolute", t.tolerance.absolute}, {"relative", t.tolerance.relative}}));
   }
@@ -106,24 +107,38 @@ bool reaches_further(const Contestant& other, const Contestant& chosen) {
 }
 
 // What answers, in order of preference.
-std::vector<Route> routes_of(Workshop& shop, Packing& packing, GraphOutcome& outcome,
-                             const Environment& environment, std::vector<std::string>& warnings) {
+Result<std::vector<Route>> routes_of(Workshop& shop, Packing& packing, GraphOutcome& outcome,
+                                     const Environment& environment,
+                                     std::vector<std::string>& warnings) {
   std::vector<Route> routes;
   const Choice& choice = outcome.choice;
   if (choice.trial) {
     routes.push_back(route_of(packing, outcome.contestants[*choice.trial], environment));
   }
-  if (std::optional<Route> original = original_route(shop, packing, outcome.original)) {
-    routes.push_back(std::move(*original));
+  Result<Route> original = original_route(shop, packing, outcome.original);
+  if (original) {
+    routes.push_back(*std::move(original));
     return routes;
   }
+  const bool needs_python = original.error().code == Code::kUnsupported;
+  const std::string label = outcome.original.trial.candidate.label();
+  const std::string why = needs_python ? format("the original ({}) needs Python", label)
+                                       : format("the original ({}) could not be saved ({})", label,
+                                                original.error().message);
   const Contestant* other = stand_in(outcome);
+  if (routes.empty() && !other) {
+    return Error{Code::kUnsupported,
+                 format("graph {}: {} and no other build was proved, so there is nothing to put "
+                        "into an artifact",
+                        outcome.original.graph.name, why),
+                 "the report says why each candidate failed"};
+  }
+  if (choice.trial && !needs_python) warnings.push_back(why + ", so it does not stand in");
   if (!other) return routes;
   if (!choice.trial) {
-    warnings.push_back(format(
-        "the original ({}) needs Python, so the artifact carries {} in its place: the same values, "
-        "not faster",
-        outcome.original.trial.candidate.label(), other->trial.candidate.label()));
+    warnings.push_back(
+        format("{}, so the artifact carries {} in its place: the same values, not faster", why,
+               other->trial.candidate.label()));
   } else if (!reaches_further(*other, outcome.contestants[*choice.trial])) {
     return routes;
   }
@@ -141,16 +156,9 @@ Status save_artifact(Workshop& shop, const std::filesystem::path& path,
   for (GraphOutcome& outcome : graphs) {
     ArtifactGraph graph;
     graph.spec = outcome.original.graph;
-    graph.routes = routes_of(shop, packing, outcome, environment, warnings);
-    if (graph.routes.empty()) {
-      return Error{Code::kUnsupported,
-                   format("graph {}: the original needs Python and no other build was proved, so "
-                          "there is nothing to put into an artifact",
-                          outcome.original.graph.name),
-                   "the report says why each candidate failed"};
-    }
+    HASTEN_TRY(graph.routes, routes_of(shop, packing, outcome, environment, warnings));
     packing.manifest.graphs.push_back(std::move(graph));
-    add_proofs(packing, outcome.original, proof_bytes);
+    add_proofs(packing, outcome, proof_bytes);
   }
   packing.manifest.report = report;
   return write_artifact(path, std::move(packing.manifest), packing.folders, packing.proofs);

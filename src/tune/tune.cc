@@ -116,6 +116,7 @@ Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress
                 .waiting_bytes = 0,
                 .build_deadline = {},
                 .deadline = {},
+                .racing = {},
                 .mutex = {},
                 .spawner = {}};
   const auto available = static_cast<double>(available_memory_bytes());

@@ -75,10 +75,12 @@ std::vector<std::string> describe(const std::vector<TensorSpec>& specs) {
   return lines;
 }
 
-std::vector<std::string> describe_tolerances(const Original& original) {
+// Those of the winner, where it is known.
+std::vector<std::string> describe_tolerances(const Original& original, bool lossy) {
   std::vector<std::string> lines;
-  for (size_t i = 0; i < original.tolerances.size(); ++i) {
-    const OutputTolerance& t = original.tolerances[i];
+  const std::vector<OutputTolerance>& tolerances = original.tolerances_for(lossy);
+  for (size_t i = 0; i < tolerances.size(); ++i) {
+    const OutputTolerance& t = tolerances[i];
     lines.push_back(format("{}: {:.2g} + {:.2g} x |expected| ({})", original.output_names[i],
                            t.tolerance.absolute, t.tolerance.relative, t.source));
   }
@@ -183,7 +185,7 @@ Status Tuner::settle(GraphOutcome& outcome, Conversions& conversions) {
                .candidate = label,
                .text = format("in new processes, at batch {}", choice.selected_batch_size)});
     const Result<Point> point =
-        confirm(shop_, outcome.original, model_, contestant, choice.selected_batch_size,
+        confirm(shop_, outcome.original, contestant, choice.selected_batch_size,
                 shop_.folder / format("graph-{}-confirm-{}", outcome.original.graph.name, attempt));
     if (shop_.stopped()) return Error{Code::kCancelled, "the tune was ended"};
     std::string why;
@@ -194,16 +196,14 @@ Status Tuner::settle(GraphOutcome& outcome, Conversions& conversions) {
       return {};
     }
     // It gives way to the next: its figures do not hold where they count.
-    contestant.trial.points.clear();
     if (point) {
-      contestant.trial.status = TrialStatus::kDropped;
-      contestant.trial.note = "not confirmed: " + why;
+      contestant.give_way("not confirmed: " + why);
     } else {
       const bool wrong = point.error().code == Code::kWrongResult;
+      contestant.trial.points.clear();
       contestant.fail(Stage::kConfirm, point.error(),
                       wrong ? TrialStatus::kRejected : TrialStatus::kFailed);
     }
-    contestant.worker.reset();
     shop_.say("confirm", format("{} gives way: {}", label, point ? why : point.error().message));
     measure_the_outrun(outcome);
     build_and_measure(outcome, conversions);  // Those behind it that had no turn yet.
@@ -238,7 +238,8 @@ void Tuner::write_down(const GraphOutcome& outcome, bool settled) {
   graph.name = original.graph.name;
   graph.inputs = describe(original.graph.inputs);
   graph.outputs = describe(original.graph.outputs);
-  graph.tolerances = describe_tolerances(original);
+  const std::optional<size_t> won = settled ? outcome.choice.trial : std::nullopt;
+  graph.tolerances = describe_tolerances(original, won && outcome.contestants[*won].lossy);
   graph.baseline = original.trial;
   graph.trials = trials_of(outcome.contestants);
   if (settled) {
@@ -302,7 +303,7 @@ Status Tuner::tune_graph(PreparedGraph prepared, GraphOutcome& outcome) {
   write_down(outcome, settled.has_value());
   if (!settled) return settled.error();
   // Their memory is wanted by the next graph.
-  for (Contestant& contestant : outcome.contestants) contestant.worker.reset();
+  for (Contestant& contestant : outcome.contestants) contestant.leave();
   shop_.record("choice",
                record_.graphs.back().winner
                    ? Json::object({{"graph", original.graph.name},
@@ -335,7 +336,7 @@ Status Tuner::begin_journal() {
   return {};
 }
 
-Status Tuner::tune_all() {
+Status Tuner::tune_graphs(std::vector<GraphOutcome>& outcomes) {
   HASTEN_TRY_STATUS(look_around());
   InputRequest request;
   request.inputs = shop_.options.inputs;
@@ -347,33 +348,32 @@ Status Tuner::tune_all() {
     shop_.warn(warning);
   }
   HASTEN_TRY_STATUS(begin_journal());
-  std::vector<GraphOutcome> outcomes;
   for (PreparedGraph& graph : prepared.graphs) {
     outcomes.emplace_back();
     HASTEN_TRY_STATUS(tune_graph(std::move(graph), outcomes.back()));
   }
-  return save(outcomes);
+  return {};
+}
+
+void Tuner::take_time(std::chrono::nanoseconds begin) {
+  const std::chrono::nanoseconds total = shop_.clock.now() - begin;
+  record_.total_s = std::chrono::duration<double>(total).count();
+  record_.harness_s = std::chrono::duration<double>(total - shop_.work.total()).count();
 }
 
 Status Tuner::run() {
   const std::chrono::nanoseconds begin = shop_.clock.now();
   record_.environment = Environment::of_this_machine();
   record_.strategy = to_json(strategy_);
-  const MachineActivity before = read_activity();
-  const double cpu_before = consumed_cpu_seconds();
-  Status status = tune_all();
-  const bool measured =
-      std::any_of(record_.graphs.begin(), record_.graphs.end(),
-                  [](const GraphRecord& graph) { return !graph.baseline.points.empty(); });
-  const std::optional<std::string> busy =
-      noise_warning(before, read_activity(), consumed_cpu_seconds() - cpu_before);
-  if (busy && measured) {
+  std::vector<GraphOutcome> outcomes;
+  Status status = tune_graphs(outcomes);
+  if (const std::optional<std::string> busy = noise_warning(shop_.racing)) {
     record_.warnings.push_back(*busy);
     shop_.warn(*busy);
   }
-  const std::chrono::nanoseconds total = shop_.clock.now() - begin;
-  record_.total_s = std::chrono::duration<double>(total).count();
-  record_.harness_s = std::chrono::duration<double>(total - shop_.work.total()).count();
+  take_time(begin);  // For the report in the artifact; once more for that beside it.
+  if (status) status = save(outcomes);
+  take_time(begin);
   if (!status) record_.error = status.error().message;
   if (Status published = publish(); !published && status) return published;
   return status;

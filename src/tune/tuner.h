@@ -31,7 +31,8 @@ class Tuner {
   const TuneRecord& record() const { return record_; }
 
  private:
-  Status tune_all();
+  Status tune_graphs(std::vector<GraphOutcome>& outcomes);
+  void take_time(std::chrono::nanoseconds begin);
   Status look_around();  // Model, backends, signature.
   Status begin_journal();
   Status tune_graph(PreparedGraph prepared, GraphOutcome& outcome);

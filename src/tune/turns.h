@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "measure/race.h"
 #include "record/trial.h"
+#include "tune/slots.h"
 
 #include <chrono>
 #include <cstdint>
@@ -16,8 +17,6 @@
 
 namespace hasten {
 
-// Where the inputs of measured calls are, apart from the slots of the check.
-constexpr size_t kMeasuredSlot = 2;
 // A turn is long against the cost of handing it over, short against drift.
 constexpr std::chrono::nanoseconds kTurnLength = std::chrono::milliseconds(30);
 // Of intervals and verdicts.

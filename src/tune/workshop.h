@@ -7,7 +7,9 @@
 #include "base/child_process.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "measure/noise.h"
 #include "store/journal.h"
+#include "tune/reservation.h"
 #include "tune/union_timer.h"
 
 #include <algorithm>
@@ -33,8 +35,9 @@ struct Workshop {
   std::atomic<uint64_t> waiting_bytes = 0;
   std::optional<std::chrono::nanoseconds> build_deadline, deadline;  // By `clock`; none: no limit.
   UnionTimer work{clock};  // Children's builds and conversions, and measured turns.
+  ActivityReading racing;  // What the machine did during the races, all of them together.
   std::mutex mutex;        // Of progress and the journal.
-  Spawner spawner;         // Last: outlives no child below it.
+  Spawner spawner;         // Children must not outlive it.
 
   void say(TuneEvent event) {
     if (!progress) return;
@@ -68,11 +71,9 @@ struct Workshop {
     const std::chrono::nanoseconds left = *build_deadline - clock.now();
     return std::clamp(left, std::chrono::nanoseconds(1), options.build_timeout);
   }
-  // May a child of this size stay alive between its turns? Counts it when it may.
-  bool has_room_for(uint64_t bytes) {
-    if (waiting_bytes.fetch_add(bytes) + bytes <= waiting_limit_bytes) return true;
-    waiting_bytes -= bytes;
-    return false;
+  // For a child of this size that stays alive between its turns. None: it may not.
+  std::optional<Reservation> room_for(uint64_t bytes) {
+    return Reservation::take(waiting_bytes, bytes, waiting_limit_bytes);
   }
   RunLimits build_limits() const {
     return {.timeout = build_timeout(), .memory_bytes = memory_limit_bytes, .stop = options.stop};
