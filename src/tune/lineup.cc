@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "model/recording.h"
 
 namespace hasten {
 namespace {
@@ -148,8 +149,15 @@ std::vector<Contestant> line_up(const TuneOptions& options, std::span<const Scou
 }
 
 std::string repeat_command(const TuneOptions& options, const Candidate& candidate) {
-  std::string command = "hasten tune " + shell_quoted(options.model.string());
-  for (const std::string& input : options.inputs) command += " --input " + shell_quoted(input);
+  const auto anywhere = [](const std::filesystem::path& path) {
+    std::error_code failure;
+    const std::filesystem::path whole = std::filesystem::absolute(path, failure);
+    return shell_quoted((failure ? path : whole).string());
+  };
+  std::string command = "hasten tune " + anywhere(options.model);
+  for (const std::string& input : options.inputs) {
+    command += " --input " + (looks_like_spec(input) ? shell_quoted(input) : anywhere(input));
+  }
   if (!options.batch_sizes.empty()) {
     std::vector<std::string> sizes;
     for (const int64_t size : options.batch_sizes) sizes.push_back(format("{}", size));
@@ -157,7 +165,7 @@ std::string repeat_command(const TuneOptions& options, const Candidate& candidat
   }
   command += limits_of(options);
   for (const std::filesystem::path& plugin : options.plugins) {
-    command += " --plugin " + shell_quoted(plugin.string());
+    command += " --plugin " + anywhere(plugin);
   }
   command += " --strategy one-backend --backend " + shell_quoted(candidate.label());
   return command + format(" --seed {}", options.seed);

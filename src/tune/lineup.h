@@ -23,7 +23,7 @@ Status check_named(const TuneOptions& options, std::span<const Scouted> scouted)
 std::vector<Contestant> line_up(const TuneOptions& options, std::span<const Scouted> scouted,
                                 const Conversions& conversions, const Original& original);
 
-// The shell command that repeats one candidate alone.
+// The shell command that repeats one candidate alone, from whatever folder.
 std::string repeat_command(const TuneOptions& options, const Candidate& candidate);
 
 }  // namespace hasten

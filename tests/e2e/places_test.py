@@ -200,15 +200,17 @@ def test_everything_works_in_a_path_with_spaces_quotes_dollars_and_chinese(tmp_p
     hasten("verify", artifact, "--plugin", PLUGINS)
     hasten("inspect", artifact, "--plugin", PLUGINS)
 
-    # The command that repeats a trial survives the shell.
+    # The command that repeats a trial survives the shell, in another folder too.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
     again = subprocess.run(
-        ["sh", "-c", done.trials[crash]["repeat_command"] + " --json again.json"], cwd=folder,
+        ["sh", "-c", done.trials[crash]["repeat_command"] + " --json again.json"], cwd=elsewhere,
         capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
         env={**os.environ, **environment,
              "PATH": f"{hasten_path().resolve().parent}:{os.environ['PATH']}"})
     assert again.returncode == 1
     assert "SIGSEGV" in again.stderr
-    assert read_report(folder / "again.json")["trials"][0]["code"] == "crashed"
+    assert read_report(elsewhere / "again.json")["trials"][0]["code"] == "crashed"
 
 
 def test_real_engines_work_in_such_a_path(tmp_path, hasten, require_backend):
@@ -221,7 +223,8 @@ def test_real_engines_work_in_such_a_path(tmp_path, hasten, require_backend):
     shutil.copy(data / "external.onnx", folder / "模型 $x.onnx")
     done = tune(folder, "模型 $x.onnx", "-o", "模型 $x.hasten", inputs=[], sizes="1,2",
                 backends=["onnxruntime:threads=1", "openvino:threads=1"])
-    assert {trial["status"] for trial in done.report["trials"]} == {"ok"}
+    # "dropped": correct, and a busy machine did not confirm it.
+    assert {trial["status"] for trial in done.report["trials"]} <= {"ok", "dropped"}
     hasten("verify", folder / "模型 $x.hasten")
 
 
