@@ -16,3 +16,39 @@ function(hasten_add_plugin name source)
   add_dependencies(product plugin_${name})
   install(TARGETS plugin_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hasten/plugins)
 endfunction()
+
+# hasten_add_plugin_test(NAME PLUGIN SOURCES file... DEFINITIONS definition...): plugin/NAME, which
+# opens PLUGIN's library as the host does.
+function(hasten_add_plugin_test name plugin)
+  if(NOT HASTEN_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEFINITIONS" ${ARGN})
+  add_executable(test_plugin_${name} ${ARG_SOURCES} $<TARGET_OBJECTS:hasten_test_main>)
+  target_link_libraries(test_plugin_${name} PRIVATE hasten_headers hasten_warnings
+                        Threads::Threads ${CMAKE_DL_LIBS})
+  target_include_directories(test_plugin_${name} PRIVATE ${CMAKE_SOURCE_DIR}/plugins)
+  target_compile_definitions(test_plugin_${name} PRIVATE
+    HASTEN_TEST_PLUGIN="$<TARGET_FILE:plugin_${plugin}>" ${ARG_DEFINITIONS})
+  add_dependencies(test_plugin_${name} plugin_${plugin})
+  add_test(NAME plugin/${name} COMMAND test_plugin_${name})
+  set_tests_properties(plugin/${name} PROPERTIES LABELS backend:${plugin} TIMEOUT 120)
+endfunction()
+
+# hasten_add_torch_plugin(NAME SOURCES file...): a backend that runs in libtorch, out of the PyTorch
+# wheel; nothing where there is none. NAME.cc alone sees torch. The libraries are linked by their
+# files: the wheel's CMake package asks for MKL and CUDA, which plugins for the CPU do not need.
+function(hasten_add_torch_plugin name)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  set(torch ${HASTEN_SITE_PACKAGES}/torch)
+  if(NOT HASTEN_SITE_PACKAGES OR NOT EXISTS ${torch}/lib/libtorch_cpu.so)
+    message(STATUS "plugin ${name}: not built: no PyTorch in the Python of HASTEN_PYTHON; "
+                   "`pip install torch==2.13.0` there")
+    return()
+  endif()
+  hasten_add_plugin(${name} ${name}.cc RPATH "${torch}/lib"
+                    LIBS ${torch}/lib/libtorch_cpu.so ${torch}/lib/libc10.so)
+  target_sources(plugin_${name} PRIVATE ${ARG_SOURCES})
+  target_include_directories(plugin_${name} SYSTEM PRIVATE ${torch}/include)
+  target_compile_definitions(plugin_${name} PRIVATE _GLIBCXX_USE_CXX11_ABI=1)
+endfunction()

@@ -75,7 +75,9 @@ class Options {
  public:
   Options(std::span<const OptionSpec> known, std::span<const hasten_option> given,
           std::string_view backend) {
-    for (const OptionSpec& spec : known) values_[spec.name] = spec.default_value;
+    for (const OptionSpec& spec : known) {
+      if (spec.stage == "build") values_[spec.name] = spec.default_value;
+    }
     for (const hasten_option& option : given) {
       const OptionSpec* spec = nullptr;
       for (const OptionSpec& candidate : known) {
@@ -93,7 +95,7 @@ class Options {
     }
   }
 
-  // Every known option, set or not: what save() writes down.
+  // Every known option of the stage "build", set or not: what save() writes down.
   const std::map<std::string, std::string>& values() const { return values_; }
   bool has(const std::string& name) const { return !values_.at(name).empty(); }
   const std::string& text(const std::string& name) const { return values_.at(name); }

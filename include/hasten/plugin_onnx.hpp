@@ -89,9 +89,9 @@ inline void check_external(const std::filesystem::path& model, const std::string
 
 // Throws HASTEN_INVALID_ARGUMENT when unreadable, HASTEN_BUILD_FAILED when it is no
 // ONNX model, HASTEN_UNSUPPORTED when it points outside of its folder.
-inline OnnxFile read_onnx(const std::string& path) {
+inline OnnxDeclaration read_onnx(const std::string& path) {
   const plugin_detail::MappedFile mapped(path);
-  OnnxFile file;
+  OnnxDeclaration file;
   try {
     file = plugin_detail::OnnxWalk().model(mapped.bytes());
   } catch (const std::invalid_argument& e) {
@@ -171,7 +171,7 @@ inline std::vector<PortSpec> onnx_ports(const std::vector<OnnxValue>& values, co
 }
 
 // The JSON of inspect(). Throws HASTEN_UNSUPPORTED, with names, when a value is no tensor.
-inline std::string onnx_signature(const OnnxFile& file, const std::string& path) {
+inline std::string onnx_signature(const OnnxDeclaration& file, const std::string& path) {
   const auto list = [&](const std::vector<OnnxValue>& values, const char* what) {
     std::string out = "[";
     for (const OnnxValue& v : values) {

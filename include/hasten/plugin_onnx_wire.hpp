@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -29,7 +30,7 @@ struct OnnxValue {
   std::vector<OnnxDimension> shape;
 };
 
-struct OnnxFile {
+struct OnnxDeclaration {
   std::vector<OnnxValue> inputs;  // In order, without those that have a value of their own.
   std::vector<OnnxValue> outputs;
   std::vector<std::string> external;  // Weight files, as the model names them, each once.
@@ -101,7 +102,7 @@ class WireReader {
 // Walks model, graph, node, attribute and tensor for the weight files.
 class OnnxWalk {
  public:
-  OnnxFile model(std::string_view bytes) {
+  OnnxDeclaration model(std::string_view bytes) {
     bool has_graph = false;
     for (WireReader r(bytes); r.next();) {
       if (r.field() == 7) {
@@ -121,8 +122,8 @@ class OnnxWalk {
 
  private:
   // Real models nest control flow a few levels deep; a file made to exhaust the
-  // stack nests thousands.
-  static constexpr int kDeepest = 200;
+  // stack nests thousands. hasten itself refuses the same files before a plugin sees them.
+  static constexpr int kDeepest = 64;  // Below the outermost graph.
 
   void opset(std::string_view bytes) {
     std::string_view domain;
@@ -135,8 +136,9 @@ class OnnxWalk {
   }
 
   // `ports`: where the inputs and outputs of the outermost graph go.
-  void graph(std::string_view bytes, OnnxFile* ports) {
-    if (++depth_ > kDeepest) throw std::invalid_argument("its graphs nest too deeply");
+  void graph(std::string_view bytes, OnnxDeclaration* ports) {
+    if (depth_ > kDeepest) throw std::invalid_argument("its graphs nest too deeply");
+    ++depth_;
     std::vector<OnnxValue> inputs;
     std::set<std::string, std::less<>> has_value;
     for (WireReader r(bytes); r.next();) {
@@ -251,7 +253,7 @@ class OnnxWalk {
     }
   }
 
-  OnnxFile file_;
+  OnnxDeclaration file_;
   std::set<std::string, std::less<>> seen_;
   int depth_ = 0;
 };

@@ -13,10 +13,10 @@
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/headeronly/version.h>
 
+#include <hasten/plugin_options_file.hpp>
 #include <hasten/plugin_torch.hpp>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -34,18 +34,16 @@ constexpr char kName[] = "inductor";
 constexpr char kFormat[] = "aoti";
 constexpr char kPackage[] = "model.pt2";
 constexpr char kInputs[] = ".inputs";  // Appended to the package's name.
-constexpr char kThreads[] = "threads.txt";
 
 using Loader = torch::inductor::AOTIModelPackageLoader;
 
 class InductorExecutable : public PluginExecutable {
  public:
-  // `chosen`: the user's number of threads, 0 for what the process may use.
-  InductorExecutable(std::string path, int chosen, int device_threads)
+  InductorExecutable(std::string path, const Options& options, int device_threads)
       : path_(std::move(path)),
         inputs_(PackageInputs::read(path_ + kInputs)),
-        chosen_(chosen),
-        threads_(chosen ? chosen : device_threads) {
+        options_(options),
+        threads_(options.integer("threads") ? options.integer("threads") : device_threads) {
     const std::string flags = cpu_flags();
     if (const std::string flag = inputs_.missing_on(flags); !flags.empty() && !flag.empty()) {
       throw PluginError(HASTEN_UNAVAILABLE, path_ + ": was compiled for a CPU with " + flag +
@@ -92,15 +90,11 @@ class InductorExecutable : public PluginExecutable {
       std::error_code failure;
       fs::copy_file(path_ + suffix, to, fs::copy_options::overwrite_existing, failure);
       if (failure) {
-        throw PluginError(HASTEN_INVALID_ARGUMENT, to.string() + ": cannot be copied from " +
-                                                       path_ + suffix + ": " + failure.message());
+        plugin_detail::refuse_file(
+            to, "cannot be copied from " + path_ + suffix + ": " + failure.message());
       }
     }
-    std::ofstream out(fs::path(dir) / kThreads);
-    if (!(out << chosen_ << '\n').flush()) {
-      throw PluginError(HASTEN_INVALID_ARGUMENT,
-                        (fs::path(dir) / kThreads).string() + ": cannot be written");
-    }
+    save_options(dir, options_);
   }
 
  private:
@@ -116,7 +110,8 @@ class InductorExecutable : public PluginExecutable {
 
   std::string path_;
   PackageInputs inputs_;
-  int chosen_, threads_;
+  Options options_;
+  int threads_;
   std::unique_ptr<Loader> loader_;
   std::vector<at::Tensor> constants_;  // Views of the loader's own; behind it, so gone first.
 };
@@ -164,19 +159,13 @@ class InductorBackend : public PluginBackend {
       throw PluginError(HASTEN_UNSUPPORTED,
                         std::string("takes an AOTInductor package, not ") + model.format);
     }
-    return std::make_unique<InductorExecutable>(model.path, options.integer("threads"),
-                                                device.threads);
+    return std::make_unique<InductorExecutable>(model.path, options, device.threads);
   }
 
   std::unique_ptr<PluginExecutable> load(const std::string& dir,
                                          const hasten_device& device) override {
-    std::ifstream in(fs::path(dir) / kThreads);
-    int chosen = 0;
-    if (!(in >> chosen)) {
-      throw PluginError(HASTEN_INVALID_ARGUMENT,
-                        (fs::path(dir) / kThreads).string() + ": holds no number");
-    }
-    return std::make_unique<InductorExecutable>(fs::path(dir) / kPackage, chosen, device.threads);
+    const Options options = load_options(dir, describe().options, kName);
+    return std::make_unique<InductorExecutable>(fs::path(dir) / kPackage, options, device.threads);
   }
 };
 

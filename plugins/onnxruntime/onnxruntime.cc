@@ -160,7 +160,7 @@ class OnnxRuntimeExecutable : public PluginExecutable {
   }
 
   void read_ports() {
-    const OnnxFile& file = source_.file();
+    const OnnxDeclaration& file = source_.file();
     inputs_ = onnx_ports(file.inputs, "input", source_.path());
     outputs_ = onnx_ports(file.outputs, "output", source_.path());
     for (const OnnxValue& value : file.inputs) {
@@ -230,8 +230,10 @@ class OnnxRuntimeExecutable : public PluginExecutable {
   std::vector<const char*> input_names_, output_names_;  // In source_.
 };
 
-class OnnxRuntimeBackend : public PluginBackend {
+class OnnxRuntimeBackend : public OnnxBackend<OnnxRuntimeExecutable> {
  public:
+  OnnxRuntimeBackend() : OnnxBackend(kName) {}
+
   const Description& describe() override {
     static const Description description{
         .title = "ONNX Runtime, CPU execution provider",
@@ -257,19 +259,10 @@ class OnnxRuntimeBackend : public PluginBackend {
   }
 
   std::string probe(const hasten_device& device) override {
-    if (device.device.device_type != kDLCPU) {
-      throw PluginError(HASTEN_UNAVAILABLE, "runs on a CPU only\nleave the device at its default");
-    }
+    expect_cpu(device);
     const Library& library = Library::get();
     return "{\"library_version\":" + plugin_detail::quoted(library.version) +
            ",\"library\":" + plugin_detail::quoted(library.path) + "}";
-  }
-
-  // From the file alone: no weights are read, and a model whose operators ONNX
-  // Runtime lacks still has a signature.
-  std::string inspect(const hasten_model& model) override {
-    if (std::string_view(model.format) != "onnx") return PluginBackend::inspect(model);
-    return onnx_signature(read_onnx(model.path), model.path);
   }
 
   std::vector<ConfigProposal> candidates(const hasten_model& model,
@@ -296,22 +289,6 @@ class OnnxRuntimeBackend : public PluginBackend {
     out.push_back({"extra", {{"mem_pattern", "false"}}});
     out.push_back({"extra", {{"denormals_as_zero", "true"}}});
     return out;
-  }
-
-  std::unique_ptr<PluginExecutable> build(const hasten_model& model, const hasten_device& device,
-                                          const Options& options, const std::string&) override {
-    if (std::string_view(model.format) != "onnx") {
-      throw PluginError(HASTEN_UNSUPPORTED,
-                        "takes the format onnx, not " + std::string(model.format));
-    }
-    return std::make_unique<OnnxRuntimeExecutable>(model.path, options, device.threads);
-  }
-
-  std::unique_ptr<PluginExecutable> load(const std::string& dir,
-                                         const hasten_device& device) override {
-    const Options options = OnnxSource::options_in(dir, describe().options, kName);
-    return std::make_unique<OnnxRuntimeExecutable>(OnnxSource::model_in(dir), options,
-                                                   device.threads);
   }
 };
 

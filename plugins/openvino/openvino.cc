@@ -196,7 +196,7 @@ class OpenVinoExecutable : public PluginExecutable {
 
  private:
   void refuse_what_would_go_wrong() const {
-    const OnnxFile& file = source_.file();
+    const OnnxDeclaration& file = source_.file();
     if (file.opset > kNewestOpset) {
       throw PluginError(HASTEN_UNSUPPORTED, source_.path() + ": opset " +
                                                 std::to_string(file.opset) + " is newer than " +
@@ -304,8 +304,10 @@ class OpenVinoExecutable : public PluginExecutable {
   std::unique_ptr<RequestPool> pool_;
 };
 
-class OpenVinoBackend : public PluginBackend {
+class OpenVinoBackend : public OnnxBackend<OpenVinoExecutable> {
  public:
+  OpenVinoBackend() : OnnxBackend(kName) {}
+
   const Description& describe() override {
     static const Description description{
         .title = "OpenVINO, CPU device",
@@ -329,9 +331,7 @@ class OpenVinoBackend : public PluginBackend {
   }
 
   std::string probe(const hasten_device& device) override {
-    if (device.device.device_type != kDLCPU) {
-      throw PluginError(HASTEN_UNAVAILABLE, "runs on a CPU only\nleave the device at its default");
-    }
+    expect_cpu(device);
     return translated(HASTEN_UNAVAILABLE, "OpenVINO has no CPU device here", [] {
       std::string abilities;
       for (const std::string& ability : capabilities()) {
@@ -341,11 +341,6 @@ class OpenVinoBackend : public PluginBackend {
              plugin_detail::quoted(ov::get_openvino_version().buildNumber) + ",\"capabilities\":[" +
              abilities + "]}";
     });
-  }
-
-  std::string inspect(const hasten_model& model) override {
-    if (std::string_view(model.format) != "onnx") return PluginBackend::inspect(model);
-    return onnx_signature(read_onnx(model.path), model.path);
   }
 
   std::vector<ConfigProposal> candidates(const hasten_model&,
@@ -364,21 +359,6 @@ class OpenVinoBackend : public PluginBackend {
     out.push_back({"extra", {{"pinning", "false"}}});
     out.push_back({"extra", {{"denormals_as_zero", "true"}}});
     return out;
-  }
-
-  std::unique_ptr<PluginExecutable> build(const hasten_model& model, const hasten_device& device,
-                                          const Options& options, const std::string&) override {
-    if (std::string_view(model.format) != "onnx") {
-      throw PluginError(HASTEN_UNSUPPORTED,
-                        "takes the format onnx, not " + std::string(model.format));
-    }
-    return std::make_unique<OpenVinoExecutable>(model.path, options, device.threads);
-  }
-
-  std::unique_ptr<PluginExecutable> load(const std::string& dir,
-                                         const hasten_device& device) override {
-    const Options options = OnnxSource::options_in(dir, describe().options, kName);
-    return std::make_unique<OpenVinoExecutable>(OnnxSource::model_in(dir), options, device.threads);
   }
 
  private:

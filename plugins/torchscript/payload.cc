@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "payload.h"
 
+#include <hasten/plugin_options_file.hpp>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
-#include <utility>
 
 #include "options.h"
 
@@ -13,12 +14,9 @@ namespace hasten {
 namespace {
 
 namespace fs = std::filesystem;
+using plugin_detail::refuse_file;
 
-constexpr std::string_view kModel = "model.pt", kOptions = "options.txt", kGraph = "inputs.json";
-
-[[noreturn]] void fail(const fs::path& file, const std::string& what) {
-  throw PluginError(HASTEN_INVALID_ARGUMENT, file.string() + ": " + what);
-}
+constexpr std::string_view kModel = "model.pt", kGraph = "inputs.json";
 
 std::string to_json(const std::vector<GraphInput>& graph) {
   std::string inputs;
@@ -35,12 +33,12 @@ std::string to_json(const std::vector<GraphInput>& graph) {
 
 void write(const fs::path& file, const std::string& text) {
   std::ofstream out(file, std::ios::binary);
-  if (!(out << text).flush()) fail(file, "cannot be written");
+  if (!(out << text).flush()) refuse_file(file, "cannot be written");
 }
 
 std::string read(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) fail(file, "cannot be read");
+  if (!in) refuse_file(file, "cannot be read");
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
@@ -53,26 +51,16 @@ void save_payload(const std::string& dir, const std::string& model, const Option
   std::error_code failure;
   fs::copy_file(model, fs::path(dir) / kModel, fs::copy_options::overwrite_existing, failure);
   if (failure) {
-    fail(fs::path(dir) / kModel, "cannot be copied from " + model + ": " + failure.message());
+    refuse_file(fs::path(dir) / kModel,
+                "cannot be copied from " + model + ": " + failure.message());
   }
-  std::string lines;
-  for (const auto& [key, value] : options.values()) lines += key + "=" + value + "\n";
-  write(fs::path(dir) / kOptions, lines);
+  save_options(dir, options);
   write(fs::path(dir) / kGraph, to_json(graph));
 }
 
 Payload read_payload(const std::string& dir, std::span<const OptionSpec> known) {
-  std::istringstream lines(read(fs::path(dir) / kOptions));
-  std::vector<std::pair<std::string, std::string>> pairs;
-  for (std::string line; std::getline(lines, line);) {
-    const size_t equals = line.find('=');
-    if (equals == line.npos) fail(fs::path(dir) / kOptions, "has a line without '='");
-    pairs.emplace_back(line.substr(0, equals), line.substr(equals + 1));
-  }
-  std::vector<hasten_option> given;
-  for (const auto& [key, value] : pairs) given.push_back({key.c_str(), value.c_str()});
   return {.model = fs::path(dir) / kModel,
-          .options = Options(known, given, kTorchScript),
+          .options = load_options(dir, known, kTorchScript),
           .graph = graph_inputs(read(fs::path(dir) / kGraph))};
 }
 

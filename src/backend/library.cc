@@ -102,9 +102,10 @@ Result<BackendLibrary> BackendLibrary::open(const std::filesystem::path& path) {
                  "rebuild the plugin against this version's hasten/plugin.h"};
   }
   // Backends are found by the names of their files, so that nothing is loaded to look for one.
-  if (path.stem() != std::string("hasten_") + (api->name ? api->name : "")) {
+  const std::string name = api->name ? api->name : "";
+  if (path.stem() != "hasten_" + name) {
     return Error{Code::kInvalidArgument,
-                 format("{} calls itself '{}'", path.string(), valid_utf8(api->name ? api->name : "")),
+                 format("{} calls itself '{}'", path.string(), valid_utf8(name)),
                  "the file of a plugin is hasten_NAME.so"};
   }
   if (!complete(*api)) {

@@ -35,7 +35,7 @@ Manifest manifest_of() {
 }
 
 ProofSample one_proof() {
-  ProofSample proof{.graph = "0", .what = "sample 0", .inputs = {}, .outputs = {}, .tolerances = {}};
+  ProofSample proof{"0", "sample 0", {}, {}, {}};
   proof.inputs.push_back(tensor_of({1, 2}));
   proof.outputs.push_back(tensor_of({2, 4}));
   proof.tolerances = Json::Array{Json::object({{"absolute", 1e-5}, {"relative", 1e-4}})};
