@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "check/metamorphic.h"
 #include "tune/parallel.h"
+#include "tune/row_rules.h"
 #include "tune/slots.h"
 
 namespace hasten {
@@ -108,6 +109,13 @@ Status check(Workshop& shop, const Original& original, Contestant& contestant) {
     if (!again) return std::move(again).error().within(first.reference.what + ", again");
     if (!again->record.passed) again->record.rule = "repeat";
     records.push_back(std::move(again->record));
+  }
+  if (records.back().passed) {
+    Result<CheckRecord> rows = check_row_rules(shop, original, contestant);
+    if (!rows) {
+      return std::move(rows).error().within(format("a batch of {}", original.row_rules.rows));
+    }
+    records.push_back(*std::move(rows));
   }
   if (records.back().passed) return {};
   records.back().checked.clear();  // The calls that agreed are listed, not the rules.

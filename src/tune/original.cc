@@ -9,6 +9,7 @@
 #include "check/plan.h"
 #include "model/recording.h"
 #include "tune/contestant.h"
+#include "tune/row_rules.h"
 #include "tune/slots.h"
 
 namespace hasten {
@@ -162,9 +163,9 @@ void probe_wide_integers(Workshop& shop, Original& original) {
 Status study_behaviour(Workshop& shop, Original& original) {
   const CheckCase& first = original.cases.front();
   HASTEN_TRY(Worker * worker, at_hand(shop, original));
-  HASTEN_TRY(const std::vector<Tensor> again, answer(*worker, first.inputs, shop.options));
+  HASTEN_TRY(const CallResult again, call(*worker, first.inputs, shop.options));
   const CheckRecord repeat =
-      check_outputs(again, first.reference, original.tolerances, original.output_names);
+      check_outputs(again.outputs, first.reference, original.tolerances, original.output_names);
   original.repeatable = repeat.passed;
   if (!original.repeatable) {
     original.warnings.push_back(
@@ -178,6 +179,7 @@ Status study_behaviour(Workshop& shop, Original& original) {
     audit = audit_calls(*worker, original, first, shop.options);
   }
   HASTEN_TRY(original.audit, std::move(audit));
+  study_row_rules(shop, original, again.duration);
   if (original.writes_inputs()) {
     original.warnings.push_back(
         format("the original writes into its input '{}': every measured call gets fresh inputs",

@@ -40,6 +40,12 @@ struct SweepEnd {
   std::string describe() const;  // "not measured from batch 8 on: it was killed ..."
 };
 
+// Rules between the rows of a batch that the original keeps; see row_rules.h.
+struct RowRules {
+  int64_t rows = 0;  // Of the batch; 0: they are not asked for.
+  bool equal_rows = false, split = false;
+};
+
 struct Original {
   Model model;
   const Scouted* backend = nullptr;
@@ -57,6 +63,7 @@ struct Original {
   bool batch_has_range = false;    // The user gave the sizes of the batch.
   bool repeatable = true;          // Two calls with the same inputs agree.
   bool takes_other_values = true;  // other_values() of its inputs, too.
+  RowRules row_rules;
   std::vector<std::string> warnings;
 
   const std::vector<OutputTolerance>& tolerances_for(bool lossy) const {

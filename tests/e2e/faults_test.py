@@ -166,6 +166,22 @@ def test_answers_that_turn_wrong_after_many_calls_do_not_win(tmp_path):
     assert done.winner == GOOD
 
 
+def test_a_wrong_row_in_a_batch_that_nobody_measures_is_found(tmp_path):
+    model = fake_model(tmp_path / "model.fake")
+    wrong = fake(at_batch=64, fault="wrong_row", latency_us=100)
+    done = tune(tmp_path, model, "--strategy", "min-latency", backends=[wrong, GOOD])
+    expect(done.trials[wrong], rejected("check", "a batch of equal rows: output 'y' is", "at [63,"))
+    assert done.trials[wrong]["check"]["rule"] == "equal rows"
+    assert done.winner == GOOD
+
+
+def test_rows_that_are_no_equals_in_the_original_are_no_fault_of_a_candidate(tmp_path):
+    """The last of 64 rows is another function; the candidate names no fault and has the model's."""
+    model = fake_model(tmp_path / "model.fake", fault="wrong_row", at_batch=64)
+    done = tune(tmp_path, model, "--strategy", "min-latency", backends=[GOOD])
+    assert done.winner == GOOD
+
+
 @pytest.mark.parametrize("fault", ["zeros", "wrong_row", "nondeterministic", "wrong_dtype"])
 def test_whole_numbers_have_to_be_exact(tmp_path, fault):
     model = fake_model(tmp_path / "whole.fake", dtype="int32")
