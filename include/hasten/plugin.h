@@ -120,10 +120,10 @@ typedef struct hasten_backend_api {
   /* How many tensors run() takes and gives, in order, as in inspect(). */
   hasten_code (*arity)(hasten_executable*, size_t* n_inputs, size_t* n_outputs);
 
-  /* The hot path. Inputs are views (strides always set and never negative, read-only
-   * unless the model itself writes its inputs). On success *outputs[i] is owned by the caller, who
-   * calls its deleter. The result is complete on return and stays valid after
-   * destroy(); strides are always written. */
+  /* The hot path. Inputs are views (strides always set and never negative: the host
+   * copies what runs backwards; read-only unless the model itself writes its inputs).
+   * On success *outputs[i] is owned by the caller, who calls its deleter. The result is
+   * complete on return and stays valid after destroy(); strides are always written. */
   hasten_code (*run)(hasten_executable*, const DLTensor* inputs, size_t n_inputs,
                     struct DLManagedTensorVersioned** outputs, size_t n_outputs,
                     hasten_sink* error);
