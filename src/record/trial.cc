@@ -168,7 +168,8 @@ Json Point::to_json() const {
                        {"speedup", speedup ? hasten::to_json(*speedup) : Json()},
                        {"verdict", to_string(verdict)},
                        {"calls", static_cast<uint64_t>(calls)},
-                       {"rounds", static_cast<uint64_t>(rounds)}});
+                       {"rounds", static_cast<uint64_t>(rounds)},
+                       {"left_early", left_early}});
 }
 
 Result<Point> Point::from_json(const Json& json) {
@@ -181,7 +182,8 @@ Result<Point> Point::from_json(const Json& json) {
               .speedup = std::nullopt,
               .verdict = *verdict,
               .calls = static_cast<size_t>(json["calls"].as_int()),
-              .rounds = static_cast<size_t>(json["rounds"].as_int())};
+              .rounds = static_cast<size_t>(json["rounds"].as_int()),
+              .left_early = json["left_early"].as_bool()};
   if (json["speedup"].is_object()) point.speedup = interval_from_json(json["speedup"]);
   return point;
 }

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hasten {
@@ -67,15 +66,13 @@ struct Point {
   std::optional<Interval> speedup;  // Baseline time / own time; none without a baseline.
   Verdict verdict = Verdict::kCannotTell;
   size_t calls = 0, rounds = 0;
+  bool left_early = false;  // Far behind the best; then the rounds may be too few for a verdict.
 
   // Throughput and latency are finite and above zero: the point says something.
   bool measured() const;
   Json to_json() const;
   static Result<Point> from_json(const Json& json);
 };
-
-// How the note of a trial begins whose race was over before it had a verdict.
-constexpr std::string_view kLeftEarly = "left the race early";
 
 struct Trial {
   Candidate candidate;

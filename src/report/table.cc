@@ -32,10 +32,9 @@ std::string range_text(double low, double high) {
 }
 
 // Who left the race early had too few rounds for a verdict; that is no doubt about it.
-std::string verdict_text(const Trial& trial, const Point& point) {
+std::string verdict_text(const Point& point) {
   if (point.verdict != Verdict::kCannotTell) return std::string(to_string(point.verdict));
-  const bool established = point.speedup && std::isfinite(point.speedup->high);
-  return trial.note.starts_with(kLeftEarly) && !established ? "left early" : "cannot tell";
+  return point.left_early ? "left early" : "cannot tell";
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -111,7 +110,7 @@ std::string ranking_text(const std::vector<Row>& rows) {
                  range_text(latency.low / unit.ms, latency.high / unit.ms),
                  row.original || !row.point->speedup ? "" : ratio_text(*row.point->speedup),
                  memory ? human_size(*memory) : "", error,
-                 row.original ? "" : verdict_text(*row.trial, *row.point)});
+                 row.original ? "" : verdict_text(*row.point)});
   }
   return columns.text(kIndent);
 }

@@ -182,9 +182,7 @@ RaceResult watched_race(Workshop& shop, std::span<const Arm> arms, const RaceOpt
 
 std::string note_of(const ArmSamples& arm, const std::optional<SweepEnd>& end) {
   std::vector<std::string> notes;
-  if (arm.dropped) {
-    notes.push_back(format("{}: more than twice as slow as the best", kLeftEarly));
-  }
+  if (arm.dropped) notes.push_back("left the race early: more than twice as slow as the best");
   if (end) notes.push_back(end->describe());
   return join(notes, "; ");
 }

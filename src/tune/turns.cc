@@ -96,6 +96,7 @@ std::optional<Point> point_of(const ArmSamples& arm, const ArmSamples* baseline,
   point.latency_ms = to_interval(*latency);
   point.throughput = 1e3 * static_cast<double>(batch_size) / latency->value;
   point.rounds = arm.rounds.size();
+  point.left_early = arm.dropped;
   for (const auto& round : arm.rounds) point.calls += round.size();
   if (!baseline) return point;
   if (&arm == baseline) {

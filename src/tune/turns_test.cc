@@ -36,6 +36,7 @@ TEST_CASE("point_of: whoever was sent off early, far behind the original, is slo
   ArmSamples sent_off = steady(3'000'000, 2);
   sent_off.dropped = true;
   CHECK(point_of(sent_off, &baseline, 1)->verdict == Verdict::kSlower);
+  CHECK(point_of(sent_off, &baseline, 1)->left_early);
   // Behind the best of the race, but not behind the original.
   sent_off = steady(900'000, 2);
   sent_off.dropped = true;
