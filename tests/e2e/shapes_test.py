@@ -39,6 +39,12 @@ class Gru(nn.Module):
         return y, h
 
 
+class OneRow(nn.Module):
+    def forward(self, x: Tensor):
+        assert x.size(0) == 1
+        return x * 2 + 1
+
+
 class Pair(NamedTuple):
     low: Tensor
     high: Tensor
@@ -71,6 +77,16 @@ def test_an_exported_program_seen_at_batch_1_only_answers_at_every_batch(hasten,
                  backends=["inductor:threads=1", "onnxruntime:threads=1"])
     assert [tuned.status(name) for name in ("inductor", "onnxruntime")] == ["ok"] * 2
     tuned.agrees(net, *({"x": torch.randn(n, 3, 8, 8)} for n in (1, 2, 7, 16)))
+
+
+def test_other_sizes_are_checked_though_the_first_axis_is_no_batch(hasten, tmp_path):
+    tuned = tune(hasten, tmp_path, script(tmp_path, OneRow()),
+                 [{"x": torch.randn(1, length, 4)} for length in (5, 9)],
+                 backends=["torchscript:mode=frozen"])
+    assert "axis 0 is not a batch axis" in tuned.warnings
+    checked = tuned.trials["torchscript"]["check"]["checked"]
+    assert [text for text in checked if "(odd)" in text or "(not recorded)" in text] == [
+        "dim1 = 7 (odd)", "dim1 = 8 (not recorded)"]
 
 
 @pytest.mark.parametrize("given", ["samples", "specs"])
