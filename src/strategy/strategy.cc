@@ -280,6 +280,11 @@ Result<Choice> choose(const StrategyOptions& options, std::span<const Trial> tri
   return best_of(field, "has the highest throughput");
 }
 
+Choice keep_original(const StrategyOptions& options, std::span<const Trial> trials,
+                     const Trial& baseline, std::string why) {
+  return original_kept(survey(options, trials, baseline), "the original model is kept: " + why);
+}
+
 bool decided(const StrategyOptions& options, std::span<const Trial> trials_so_far,
              const std::optional<Trial>& baseline) {
   return options.name == StrategyName::kFirstWins &&

@@ -52,6 +52,11 @@ struct Choice {
 Result<Choice> choose(const StrategyOptions& options, std::span<const Trial> trials,
                       const std::optional<Trial>& baseline);
 
+// The original, where the one that was chosen did not turn out faster and nobody is left.
+// `baseline` was measured.
+Choice keep_original(const StrategyOptions& options, std::span<const Trial> trials,
+                     const Trial& baseline, std::string why);
+
 // first_wins needs no later candidate once one has passed.
 bool decided(const StrategyOptions& options, std::span<const Trial> trials_so_far,
              const std::optional<Trial>& baseline);

@@ -2,6 +2,7 @@
 #include "tune/tuner.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "backend/registry.h"
@@ -149,10 +150,14 @@ void Tuner::build_and_measure(GraphOutcome& outcome, Conversions& conversions) {
   if (all.empty()) measure(shop_, original, {}, contest);
 }
 
+bool Tuner::within_budget(const Point& point) const {
+  return point.latency_ms.estimate <=
+         strategy_.latency_budget_ms.value_or(std::numeric_limits<double>::infinity());
+}
+
 bool Tuner::stands(const GraphOutcome& outcome, const Point& confirmed, std::string& why) const {
-  const double milliseconds = confirmed.latency_ms.estimate;
-  if (strategy_.latency_budget_ms && milliseconds > *strategy_.latency_budget_ms) {
-    why = format("measured again it takes {:.3g} ms, over the budget", milliseconds);
+  if (!within_budget(confirmed)) {
+    why = format("measured again it takes {:.3g} ms, over the budget", confirmed.latency_ms.estimate);
     return false;
   }
   if (!strategy_.performance_validation || !confirmed.speedup) return true;
@@ -164,18 +169,26 @@ bool Tuner::stands(const GraphOutcome& outcome, const Point& confirmed, std::str
   if (one_by_one(strategy_.name)) return speedup >= 1 + strategy_.min_speedup && !doubtful;
   if (strategy_.name == StrategyName::kLatencyBudget) {
     const std::vector<Point>& points = outcome.original.trial.points;
-    const bool original_fits = std::any_of(points.begin(), points.end(), [&](const Point& p) {
-      return p.latency_ms.estimate <= *strategy_.latency_budget_ms;
-    });
-    if (!original_fits) return true;
+    if (std::none_of(points.begin(), points.end(),
+                     [&](const Point& p) { return within_budget(p); })) {
+      return true;
+    }
   }
   return confirmed.verdict == Verdict::kFaster;
 }
 
 Status Tuner::settle(GraphOutcome& outcome, Conversions& conversions) {
+  std::string too_slow;  // Who kept every other condition, and what was found of it.
   for (size_t attempt = 0;; ++attempt) {
-    HASTEN_TRY(outcome.choice,
-               choose(strategy_, trials_of(outcome.contestants), baseline_of(outcome.original)));
+    const std::vector<Trial> trials = trials_of(outcome.contestants);
+    const std::optional<Trial> baseline = baseline_of(outcome.original);
+    Result<Choice> next = choose(strategy_, trials, baseline);
+    if (!next && !too_slow.empty() && baseline) {
+      // Nobody is left, and that a backend kept the budget stays true: that is no error.
+      outcome.choice = keep_original(strategy_, trials, *baseline, too_slow);
+      return {};
+    }
+    HASTEN_TRY(outcome.choice, std::move(next));
     Choice& choice = outcome.choice;
     if (!choice.trial) return {};
     Contestant& contestant = outcome.contestants[*choice.trial];
@@ -197,6 +210,7 @@ Status Tuner::settle(GraphOutcome& outcome, Conversions& conversions) {
     }
     // It gives way to the next: its figures do not hold where they count.
     if (point) {
+      if (within_budget(*point)) too_slow = label + ", " + why;
       contestant.give_way("not confirmed: " + why);
     } else {
       const bool wrong = point.error().code == Code::kWrongResult;

@@ -41,6 +41,7 @@ class Tuner {
   Status settle(GraphOutcome& outcome, Conversions& conversions);
   void measure_the_outrun(GraphOutcome& outcome);
   ContestOptions contest_options(const Original& original) const;
+  bool within_budget(const Point& point) const;
   bool stands(const GraphOutcome& outcome, const Point& confirmed, std::string& why) const;
   void write_down(const GraphOutcome& outcome, bool settled);
   Status save(std::vector<GraphOutcome>& outcomes);

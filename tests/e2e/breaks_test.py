@@ -94,6 +94,17 @@ def test_a_parked_candidate_that_gave_way_does_not_come_back(tmp_path):
     assert "not confirmed" in done.trials[tires]["note"]
 
 
+def test_a_backend_within_the_budget_that_is_not_faster_after_all_leaves_the_original(tmp_path):
+    """That nobody is faster than an original that keeps the budget itself is no error."""
+    tires = fake(after_calls=250, fault="slow", latency_us=1000)
+    model = fake_model(tmp_path / "model.fake")
+    done = tune(tmp_path, model, "--waiting-limit", "1", "--strategy", "latency-budget",
+                "--latency-budget", "10s", sizes="1", timeout=120, backends=[tires])
+    assert done.winner == "fake" and done.report["winner"]["fell_back"]
+    assert "measured again" in done.report["winner"]["why"]
+    assert "not confirmed" in done.trials[tires]["note"]
+
+
 def test_a_result_that_the_next_call_changes_is_found_in_a_model_without_a_batch(tmp_path):
     model = fake_model(tmp_path / "model.fake", rows="2")
     shared = fake(fault="alias_last", latency_us=100)
