@@ -68,7 +68,7 @@ Result<Slots> by_name(const NamedTensors& arrays, const Signature& signature,
                    format("'{}' in {} is no input of the model{}", name, origin,
                           near ? format("; did you mean '{}'?", *near) : std::string()),
                    names.empty() ? "the model has no inputs"
-                                 : format("the model's inputs are: {}; np.savez({}, first, second) "
+                                 : format("the model's inputs are: {}; np.savez(\"{}\", first, second) "
                                           "gives them by order",
                                           join(names, ", "), origin)};
     }

@@ -83,6 +83,7 @@ Arm parked_arm(Workshop& shop, Contestant& contestant, const std::vector<Tensor>
 struct Entrant {
   Contestant* contestant;  // Null: the baseline.
   Arm arm;
+  std::optional<nanoseconds> answered{};  // How long the checked call took.
 };
 
 // Checks the size, warms up, and lets in whoever is right. The original is at hand.
@@ -124,12 +125,13 @@ std::vector<Entrant> let_in(Workshop& shop, Original& original, std::span<Contes
       continue;
     }
     worker.stop();
-    entrants.push_back(
-        {&contestant, arm_for(shop, worker, contestant.trial.candidate.label(), fresh, false)});
+    entrants.push_back({&contestant,
+                        arm_for(shop, worker, contestant.trial.candidate.label(), fresh, false),
+                        answer->duration});
   }
   std::erase_if(entrants, [&](Entrant& entrant) {
     if (entrant.contestant && entrant.contestant->parked) return false;
-    Status warm = warm_up(entrant.arm);
+    Status warm = warm_up(entrant.arm, entrant.answered);
     if (warm || !entrant.contestant) return false;  // The race will tell of the original.
     entrant.contestant->break_at(batch_size, std::move(warm).error());
     return true;

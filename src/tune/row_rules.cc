@@ -15,7 +15,7 @@ namespace {
 // Enough rows for every lane and block that kernels work in, where the original answers them
 // soon: each candidate is asked for three times as many.
 constexpr int64_t kMostRows = 64;
-constexpr std::chrono::nanoseconds kSoon = std::chrono::milliseconds(500);
+constexpr std::chrono::nanoseconds kSoon = std::chrono::milliseconds(150);
 constexpr double kMostBytes = 64 << 20;
 
 // 0: there is no size worth it.

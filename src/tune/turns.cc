@@ -47,9 +47,9 @@ Arm arm_of(Worker& worker, std::string label, const ArmOptions& options) {
           .keep = options.keep};
 }
 
-Status warm_up(const Arm& arm) {
-  double last = 0;
-  for (int i = 0; i < kMaxWarmUpTurns; ++i) {
+Status warm_up(const Arm& arm, std::optional<std::chrono::nanoseconds> before) {
+  double last = before ? static_cast<double>(before->count()) : 0;
+  for (int i = before ? 1 : 0; i < kMaxWarmUpTurns; ++i) {
     HASTEN_TRY(std::vector<int64_t> times, arm.turn(kTurnLength));
     std::sort(times.begin(), times.end());
     const auto middle = static_cast<double>(times[times.size() / 2]);

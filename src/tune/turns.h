@@ -39,7 +39,8 @@ struct ArmOptions {
 Arm arm_of(Worker& worker, std::string label, const ArmOptions& options);
 
 // Turns that nobody counts, until one is no faster than the one before.
-Status warm_up(const Arm& arm);
+// `before` is how long a call with the same inputs took just now, if one was made.
+Status warm_up(const Arm& arm, std::optional<std::chrono::nanoseconds> before = {});
 
 // The figures of an arm at a batch size, compared with `baseline` round by round (null,
 // or the arm itself: no comparison). None: it never finished a turn.

@@ -3,10 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace hasten {
 namespace {
+
+using std::chrono::nanoseconds;
 
 ArmSamples steady(int64_t ns, size_t rounds) {
   ArmSamples arm;
@@ -15,6 +22,24 @@ ArmSamples steady(int64_t ns, size_t rounds) {
     arm.round_numbers.push_back(r);
   }
   return arm;
+}
+
+TEST_CASE("warm_up: goes on until a turn is no faster; a call made just now is the first one") {
+  size_t turns = 0;
+  std::vector<int64_t> times;  // Of each turn; the last one goes on.
+  const Arm arm{.label = "a", .turn = [&](nanoseconds) -> Result<std::vector<int64_t>> {
+                  return std::vector{times[std::min(turns++, times.size() - 1)]};
+                }};
+  const auto turns_for = [&](std::vector<int64_t> series, std::optional<nanoseconds> before) {
+    times = std::move(series);
+    turns = 0;
+    REQUIRE(warm_up(arm, before));
+    return turns;
+  };
+  CHECK(turns_for({1000}, {}) == 2);
+  CHECK(turns_for({9000, 2000, 1000, 1000}, {}) == 4);
+  CHECK(turns_for({1000}, nanoseconds(1000)) == 1);
+  CHECK(turns_for({1000}, nanoseconds(9000)) == 2);  // That call was cold.
 }
 
 TEST_CASE("point_of: fewer rounds than the confidence needs are no verdict") {
