@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A module that can be tuned: a proxy that stands for the user's, and answers faster."""
+
+import contextvars
+import copy
+import enum
+import functools
+import logging
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hasten.errors import HastenError, InvalidArgument
+from hasten.torch import tree
+from hasten.torch.backend import Backend, CoreBackend
+from hasten.torch.call import Signature, describe
+from hasten.torch.config import config
+from hasten.torch.recording import Graph, Recording, key_of
+from hasten.torch.shapes import DeclaredShapes
+
+logger = logging.getLogger("hasten.torch")
+
+# The batch size of the calls that are recorded; set by tune().
+recorded_batch_size: contextvars.ContextVar[int | None] = contextvars.ContextVar(
+    "recorded_batch_size", default=None)
+
+_controls: "weakref.WeakValueDictionary[str, Control]" = weakref.WeakValueDictionary()
+_order: list[str] = []
+
+
+class State(enum.Enum):
+    INIT = "init"
+    RECORDING = "recording"
+    PASSTHROUGH = "passthrough"
+    TUNED = "tuned"
+
+
+@dataclass
+class TunedGraph:
+    graph: Graph
+    backend: Backend
+
+
+class Control:
+    """Everything about a wrapped module that is not the module."""
+
+    def __init__(self, module: torch.nn.Module, name: str, strategy, strategies, declared,
+                 unseen: str):
+        self.module, self.name = module, name
+        self.strategy, self.strategies = strategy, strategies
+        self.declared, self.unseen = declared, unseen
+        self.forward = module.forward  # As the user wrote it.
+        self.signature = Signature.of(self.forward)
+        self.state = State.INIT
+        self.recording: Recording | None = None
+        self.tuned: dict[Any, TunedGraph] = {}
+        self.unseen_calls = 0
+        self.report: dict = {}
+        self._lock = threading.RLock()
+        self._training = module.training
+        # By number of positional tensors: the usual call, answered without looking closer.
+        self._quick: dict[int, CoreBackend] = {}
+
+        @functools.wraps(self.forward)
+        def answer(*args, **kwargs):
+            return self.call(args, kwargs)
+        module.forward = answer
+
+    # -- Calls.
+
+    def call(self, args: tuple, kwargs: dict):
+        if self.state is State.TUNED:
+            return self._tuned_call(args, kwargs)
+        if self.state is State.PASSTHROUGH:
+            return self.forward(*args, **kwargs)
+        return self._recorded_call(args, kwargs)
+
+    def _recorded_call(self, args: tuple, kwargs: dict):
+        with self._lock:
+            if self.state is State.INIT:
+                self.start_recording()
+            recording = self.recording
+            call, copied_args, copied_kwargs = recording.copy_of(args, kwargs)
+        output = self.forward(*args, **kwargs)
+        with self._lock:
+            recording.keep(call, copied_args, copied_kwargs, recorded_batch_size.get(), output)
+        return output
+
+    def _tuned_call(self, args: tuple, kwargs: dict):
+        if not kwargs:
+            backend = self._quick.get(len(args))
+            if backend is not None and self._as_tuned(args):
+                try:
+                    return backend.infer_tensors(list(args))
+                except (TypeError, HastenError):
+                    pass  # Something unusual: the long way finds out what.
+        return self._careful_call(args, kwargs)
+
+    def _as_tuned(self, tensors) -> bool:
+        """Is eager's answer nothing but values, in the mode that was recorded?"""
+        if self.module.training is not self._training or torch.is_autocast_enabled("cpu"):
+            return False
+        return not torch.is_grad_enabled() or not any(
+            getattr(tensor, "requires_grad", False) for tensor in tensors)
+
+    def _careful_call(self, args: tuple, kwargs: dict):
+        call = self.signature.normalise(args, kwargs)
+        tuned = self.tuned.get(key_of(call.structure, call.tensors))
+        if tuned is None:
+            return self._unseen(args, kwargs, describe(call.structure))
+        if not self._as_tuned(call.tensors):
+            return self.forward(*args, **kwargs)
+        if not isinstance(tuned.backend, CoreBackend):
+            return tuned.backend.infer(*args, **kwargs)
+        try:
+            return tuned.backend.infer_tensors([tensor.detach() for tensor in call.tensors])
+        except HastenError as error:
+            if error.code != "invalid_argument":
+                raise
+            return self._unseen(args, kwargs, error.message)
+
+    def _unseen(self, args: tuple, kwargs: dict, what: str):
+        """A call that nothing was proved for is the original's to answer."""
+        if self.unseen == "raise":
+            raise InvalidArgument(f"module '{self.name}' was not tuned for this call: {what}",
+                                  hint="tune it with such a call among the samples, or wrap it "
+                                       "with unseen=\"eager\"")
+        self.unseen_calls += 1
+        if self.unseen_calls == 1:
+            logger.warning("module '%s' was not tuned for this call, so the original answers "
+                           "(said once): %s", self.name, what)
+        return self.forward(*args, **kwargs)
+
+    # -- States.
+
+    def start_recording(self, force: bool = False) -> None:
+        with self._lock:
+            if self.state is State.TUNED:
+                if not force:
+                    raise HastenError(f"module '{self.name}' is tuned", "invalid_argument",
+                                      "enable_recording(force=True) discards what was tuned")
+                self.discard()
+            if self.recording is None:
+                self.recording = Recording(self.signature, self.declared,
+                                           config.max_num_samples_stored)
+            self._training = self.module.training
+            self.state = State.RECORDING
+
+    def pass_through(self, force: bool = False) -> None:
+        with self._lock:
+            if self.state is State.TUNED:
+                if not force:
+                    raise HastenError(f"module '{self.name}' is tuned", "invalid_argument",
+                                      "enable_passthrough(force=True) discards what was tuned")
+                self.discard()
+            self.state = State.PASSTHROUGH
+
+    def discard(self) -> None:
+        """Back to the original; what was recorded and tuned is forgotten."""
+        self.tuned, self._quick, self.recording = {}, {}, None
+        self.state = State.INIT
+
+    def set_tuned(self, tuned: list[TunedGraph]) -> None:
+        with self._lock:
+            self.tuned, self._quick = {}, {}
+            for one in tuned:
+                self.tuned[one.graph.key] = one
+                self._learn_quick(one)
+            self.state = State.TUNED
+
+    def _learn_quick(self, one: TunedGraph) -> None:
+        count = _only_positional_tensors(self.signature, one.graph.structure)
+        if count is None or not isinstance(one.backend, CoreBackend):
+            return
+        # Two graphs of as many tensors (other dtypes) take the careful way.
+        if count in self._quick:
+            del self._quick[count]
+        else:
+            self._quick[count] = one.backend
+
+    def unwrap(self) -> torch.nn.Module:
+        """The module as it was before it was wrapped."""
+        self.module.__dict__.pop("forward", None)
+        return self.module
+
+
+def _only_positional_tensors(signature: Signature, structure: tree.Structure) -> int | None:
+    """The number of tensors of a call that is nothing but positional tensors."""
+    if not isinstance(structure, tree.Node) or \
+            not all(isinstance(child, tree.Leaf) for child in structure.children):
+        return None
+    names = list(signature.signature.parameters)[:len(structure.keys)]
+    return len(names) if tuple(names) == structure.keys else None
+
+
+class Module:
+    """Stands for `module` wherever that was used, and can be tuned.
+
+    It is an instance of the module's own class to isinstance(); attributes, state_dict(), .to(),
+    hooks and iteration are the module's. `name` is unique among the modules of the process
+    (default: the name of the class); `dynamic_shapes` declares axes, path -> tuple of int,
+    DynamicDim and BatchDim; `unseen` says who answers a call that was never recorded: "eager"
+    (default, with one warning) or "raise".
+    """
+
+    __slots__ = ("_hasten", "__weakref__")
+
+    def __init__(self, module: torch.nn.Module, name: str | None = None, strategy=None,
+                 strategies=None, dynamic_shapes: dict | None = None, unseen: str = "eager"):
+        if not isinstance(module, torch.nn.Module) or isinstance(module, Module):
+            raise InvalidArgument(f"a torch.nn.Module expected, not a {type(module).__name__}")
+        if strategy is not None and strategies is not None:
+            raise InvalidArgument("strategy and strategies exclude each other")
+        if strategies is not None and not isinstance(strategies, (list, dict)):
+            raise InvalidArgument("strategies has to be a list (one per graph) or a dictionary")
+        if unseen not in ("eager", "raise"):
+            raise InvalidArgument(f'unseen has to be "eager" or "raise", not {unseen!r}')
+        cls = type(module)
+        name = (name or f"{cls.__module__}.{cls.__qualname__}").replace("/", "_")
+        declared = DeclaredShapes(dynamic_shapes) if dynamic_shapes is not None else None
+        control = Control(module, name, strategy, strategies, declared, unseen)
+        object.__setattr__(self, "_hasten", control)
+        _register(control)
+
+    # -- What a user may ask of a wrapped module.
+
+    def enable_recording(self, force: bool = False) -> None:
+        self._hasten.start_recording(force)
+
+    def enable_passthrough(self, force: bool = False) -> None:
+        self._hasten.pass_through(force)
+
+    @property
+    def tuning_state(self) -> State:
+        return self._hasten.state
+
+    @property
+    def tuning_report(self) -> dict:
+        """What the last tune found: one entry per graph; empty before."""
+        return self._hasten.report
+
+    @property
+    def unseen_calls(self) -> int:
+        """Calls that the original answered because nothing was tuned for them."""
+        return self._hasten.unseen_calls
+
+    @property
+    def graph_specs(self) -> list[Graph]:
+        recording = self._hasten.recording
+        if recording is None:
+            raise ValueError(f"module '{self._hasten.name}' has no recording")
+        return recording.graphs()
+
+    # -- Being the module.
+
+    @property
+    def __class__(self):
+        return type(self._hasten.module)
+
+    def __call__(self, *args, **kwargs):
+        return self._hasten.module(*args, **kwargs)
+
+    def __getattr__(self, name: str):
+        return getattr(object.__getattribute__(self, "_hasten").module, name)
+
+    def __setattr__(self, name: str, value) -> None:
+        setattr(self._hasten.module, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._hasten.module, name)
+
+    def __dir__(self):
+        return sorted({*dir(self._hasten.module), *Module.__dict__})
+
+    def __repr__(self) -> str:
+        return f"{self._hasten.state.name.lower()}: {self._hasten.module!r}"
+
+    def __getitem__(self, key):
+        return self._hasten.module[key]
+
+    def __len__(self) -> int:
+        return len(self._hasten.module)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self):
+        return iter(self._hasten.module)
+
+    def to(self, *args, **kwargs) -> "Module":
+        self._hasten.module.to(*args, **kwargs)
+        return self
+
+    def eval(self) -> "Module":
+        self._hasten.module.eval()
+        return self
+
+    def train(self, mode: bool = True) -> "Module":
+        self._hasten.module.train(mode)
+        return self
+
+    def __deepcopy__(self, memo) -> "Module":
+        """A copy that is not tuned, of the module as it was."""
+        control = self._hasten
+        return _wrap_again(_plain_copy(control.module, lambda m: copy.deepcopy(m, memo)),
+                           control.name, copy.deepcopy(control.strategy, memo), control.unseen)
+
+    def __reduce_ex__(self, protocol):
+        control = self._hasten
+        return _wrap_again, (_plain_copy(control.module, copy.copy), control.name,
+                             control.strategy, control.unseen)
+
+
+def _plain_copy(module: torch.nn.Module, copier: Callable) -> torch.nn.Module:
+    """Copies the module without our forward."""
+    forward = module.__dict__.pop("forward")
+    try:
+        return copier(module)
+    finally:
+        module.__dict__["forward"] = forward
+
+
+def _wrap_again(module: torch.nn.Module, name: str, strategy, unseen: str) -> Module:
+    return Module(module, f"{name}-copy", strategy, unseen=unseen)
+
+
+def control_of(module: Any) -> Control | None:
+    return module._hasten if type(module) is Module else None
+
+
+def _register(control: Control) -> None:
+    """The last module of a name is the one that is meant."""
+    if control.name not in _order:
+        _order.append(control.name)
+    _controls[control.name] = control
+
+
+def registered() -> list[Control]:
+    """The wrapped modules that are alive, in the order in which their names appeared."""
+    return [_controls[name] for name in list(_order) if name in _controls]
