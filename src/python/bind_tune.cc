@@ -79,7 +79,9 @@ class Conversation {
   std::exception_ptr deliver(const std::deque<TuneEvent>& events) {
     try {
       for (const TuneEvent& event : events) {
-        if (!progress_.is_none()) progress_(event.stage, event.candidate, event.text);
+        // Rounds that come and go are for a line that renews itself.
+        if (progress_.is_none() || event.kind == TuneEvent::Kind::kProgress) continue;
+        progress_(event.stage, event.candidate, event.text);
       }
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
     } catch (...) {

@@ -2,6 +2,7 @@
 #include "python/raise.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <string>
 

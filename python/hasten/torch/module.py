@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A module that can be tuned: a proxy that stands for the user's, and answers faster."""
 
+import contextlib
 import contextvars
 import copy
 import enum
 import functools
 import logging
 import threading
-import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,12 +24,31 @@ from hasten.torch.shapes import DeclaredShapes
 
 logger = logging.getLogger("hasten.torch")
 
-# The batch size of the calls that are recorded; set by tune().
-recorded_batch_size: contextvars.ContextVar[int | None] = contextvars.ContextVar(
-    "recorded_batch_size", default=None)
 
-_controls: "weakref.WeakValueDictionary[str, Control]" = weakref.WeakValueDictionary()
-_order: list[str] = []
+@dataclass
+class RecordingPass:
+    """While tune() calls the user's function: every wrapped module that is called records."""
+    batch_size: int | None = None
+    called: "list[Control]" = field(default_factory=list)
+
+
+_pass: contextvars.ContextVar[RecordingPass | None] = contextvars.ContextVar("pass", default=None)
+_passes = 0  # That go on in any thread: a tuned call pays for no look at the context.
+
+
+@contextlib.contextmanager
+def recording_pass() -> Iterator[RecordingPass]:
+    global _passes
+    now = RecordingPass()
+    token = _pass.set(now)
+    _passes += 1
+    try:
+        yield now
+    finally:
+        _passes -= 1
+        _pass.reset(token)
+
+
 
 
 class State(enum.Enum):
@@ -73,21 +92,34 @@ class Control:
     # -- Calls.
 
     def call(self, args: tuple, kwargs: dict):
+        now = _pass.get() if _passes else None
+        if now is not None:
+            return self._recorded_call(args, kwargs, now)
         if self.state is State.TUNED:
             return self._tuned_call(args, kwargs)
         if self.state is State.PASSTHROUGH:
             return self.forward(*args, **kwargs)
-        return self._recorded_call(args, kwargs)
+        return self._recorded_call(args, kwargs, None)
 
-    def _recorded_call(self, args: tuple, kwargs: dict):
+    def _recorded_call(self, args: tuple, kwargs: dict, now: RecordingPass | None):
         with self._lock:
-            if self.state is State.INIT:
-                self.start_recording()
+            if now is not None and self not in now.called:
+                # A tuned module stays tuned until there is something better.
+                if self.state is State.TUNED:
+                    self.recording = None
+                now.called.append(self)
+            if self.recording is None:
+                self.recording = Recording(self.signature, self.declared,
+                                           config.max_num_samples_stored)
+                self._training = self.module.training
+            if self.state is not State.TUNED:
+                self.state = State.RECORDING
             recording = self.recording
             call, copied_args, copied_kwargs = recording.copy_of(args, kwargs)
         output = self.forward(*args, **kwargs)
         with self._lock:
-            recording.keep(call, copied_args, copied_kwargs, recorded_batch_size.get(), output)
+            recording.keep(call, copied_args, copied_kwargs, now.batch_size if now else None,
+                           output)
         return output
 
     def _tuned_call(self, args: tuple, kwargs: dict):
@@ -144,10 +176,6 @@ class Control:
                     raise HastenError(f"module '{self.name}' is tuned", "invalid_argument",
                                       "enable_recording(force=True) discards what was tuned")
                 self.discard()
-            if self.recording is None:
-                self.recording = Recording(self.signature, self.declared,
-                                           config.max_num_samples_stored)
-            self._training = self.module.training
             self.state = State.RECORDING
 
     def pass_through(self, force: bool = False) -> None:
@@ -201,8 +229,7 @@ class Module:
     """Stands for `module` wherever that was used, and can be tuned.
 
     It is an instance of the module's own class to isinstance(); attributes, state_dict(), .to(),
-    hooks and iteration are the module's. `name` is unique among the modules of the process
-    (default: the name of the class); `dynamic_shapes` declares axes, path -> tuple of int,
+    hooks and iteration are the module's. `name` is for reports (default: the name of the class); `dynamic_shapes` declares axes, path -> tuple of int,
     DynamicDim and BatchDim; `unseen` says who answers a call that was never recorded: "eager"
     (default, with one warning) or "raise".
     """
@@ -224,7 +251,6 @@ class Module:
         declared = DeclaredShapes(dynamic_shapes) if dynamic_shapes is not None else None
         control = Control(module, name, strategy, strategies, declared, unseen)
         object.__setattr__(self, "_hasten", control)
-        _register(control)
 
     # -- What a user may ask of a wrapped module.
 
@@ -331,14 +357,3 @@ def _wrap_again(module: torch.nn.Module, name: str, strategy, unseen: str) -> Mo
 def control_of(module: Any) -> Control | None:
     return module._hasten if type(module) is Module else None
 
-
-def _register(control: Control) -> None:
-    """The last module of a name is the one that is meant."""
-    if control.name not in _order:
-        _order.append(control.name)
-    _controls[control.name] = control
-
-
-def registered() -> list[Control]:
-    """The wrapped modules that are alive, in the order in which their names appeared."""
-    return [_controls[name] for name in list(_order) if name in _controls]

@@ -14,13 +14,12 @@ from typing import Any
 
 import torch
 
-from hasten.errors import HastenError, InvalidArgument
+from hasten.errors import InvalidArgument
 from hasten.torch import dataset as datasets
 from hasten.torch.config import config
-from hasten.torch.module import (Control, Module, State, TunedGraph, recorded_batch_size,
-                                 registered)
+from hasten.torch.module import Control, TunedGraph, recording_pass
 from hasten.torch.tune_strategy import MaxThroughputStrategy, TuneStrategy
-from hasten.torch.workbench import Workbench, write_json
+from hasten.torch.workbench import Workbench
 
 logger = logging.getLogger("hasten.torch")
 
@@ -70,21 +69,10 @@ def _checked_sizes(batch_sizes: list[int] | None) -> list[int]:
 
 
 def _record(func, dataset, sizes: list[int], most: int | None) -> list[Control]:
-    before = {id(control): len(control.recording) if control.recording else 0
-              for control in registered()}
-    for control in registered():
-        if control.state in (State.TUNED, State.PASSTHROUGH):
-            control.start_recording(force=True)
-            before[id(control)] = 0
-    with torch.no_grad():
-        for size, args, kwargs in datasets.calls_of(dataset, sizes, most):
-            token = recorded_batch_size.set(size)
-            try:
-                func(*args, **kwargs)
-            finally:
-                recorded_batch_size.reset(token)
-    return [control for control in registered()
-            if control.recording is not None and len(control.recording) > 0]
+    with torch.no_grad(), recording_pass() as now:
+        for now.batch_size, args, kwargs in datasets.calls_of(dataset, sizes, most):
+            func(*args, **kwargs)
+    return now.called
 
 
 def _tune_module(control: Control, device) -> None:

@@ -154,6 +154,8 @@ class _RacingStrategy(ProfilingTuneStrategy):
 
     def _decide(self, name: str, entrants: list[tuple[Backend, Trial]], sizes: list) -> Backend:
         """The last race, in this process; the core chooses."""
+        if not entrants and not self._performance_validation_enabled:
+            raise self._nothing_left()
         labels = {f"{number}": backend for number, (backend, _) in enumerate(entrants)}
         points: dict[str, list] = {label: [] for label in ("eager", *labels)}
         for size in sizes if entrants else []:

@@ -203,9 +203,13 @@ class ProfilingTuneStrategy(TuneStrategy):
                 best.backend.deactivate()
             return baseline
         if best is None:
-            raise HastenError("no correct backend is left: " + "; ".join(
-                f"{trial.backend}: {trial.message}" for trial in self.trials), "unsupported")
+            raise self._nothing_left()
         return best
+
+    def _nothing_left(self) -> HastenError:
+        reasons = "; ".join(f"{trial.backend}: {trial.message}" for trial in self.trials)
+        return HastenError(f"no correct backend is left: {reasons or 'none was given'}",
+                           "unsupported")
 
     def _post_tune(self, backend, name, graph_spec, data):
         super()._post_tune(backend, name, graph_spec, data)
