@@ -160,6 +160,7 @@ fs::path python_package_folder() {
   const fs::path source = HASTEN_SOURCE_PYTHON;
   if (fs::exists(source / "hasten", ignored)) return source;
   const fs::path beside = own_binary().parent_path();
+  if (fs::exists(beside / "worker.py", ignored)) return beside.parent_path();  // In a wheel.
   const fs::path library = beside / "hasten" / "python";  // libhasten.so in <prefix>/lib.
   if (fs::exists(library, ignored)) return library;
   return beside.parent_path() / HASTEN_LIBDIR / "hasten" / "python";
