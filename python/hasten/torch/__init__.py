@@ -10,6 +10,7 @@
 from hasten.errors import HastenError, InvalidArgument
 from hasten.torch import backend
 from hasten.torch.config import config
+from hasten.torch.inspection import InspectedModulesInfo, ModuleInfo, inspect, wrap
 from hasten.torch.module import Module, State
 from hasten.torch.shapes import BatchDim, DynamicDim
 from hasten.torch.storage import load, save
@@ -23,9 +24,9 @@ from hasten.torch.tuning import tune
 
 __all__ = [
     "BackendPerfResult", "BackendProfilingResult", "BatchDim", "DynamicDim", "FirstWinsStrategy",
-    "HastenError", "InvalidArgument", "LatencyBudgetStrategy", "MaxThroughputStrategy",
-    "MinLatencyStrategy", "Module", "OneBackendStrategy", "PerformanceValidationMixin",
+    "HastenError", "InspectedModulesInfo", "InvalidArgument", "LatencyBudgetStrategy", "MaxThroughputStrategy",
+    "MinLatencyStrategy", "Module", "ModuleInfo", "OneBackendStrategy", "PerformanceValidationMixin",
     "PerformanceValidationMixinResult", "PerformanceValidationMode", "ProfilingTuneStrategy",
     "State", "TuneStrategy", "backend", "config", "fmt_speedup_msg", "fmt_speedup_msg_short",
-    "load", "save", "tune",
+    "inspect", "load", "save", "tune", "wrap",
 ]
