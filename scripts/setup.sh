@@ -194,6 +194,13 @@ build() {
   NINJA_STATUS='[build] %f/%t ' ninja ${JOBS:+-j "$JOBS"} -C "$1" "$2" 2>&1 | build_progress || fail "the build failed"
 }
 
+# .venv imports the package from here: python/ and what the release build compiled.
+importable() {
+  local packages
+  packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  printf '%s\n' "$root/python" "$root/build/python" > "$packages/hasten-source.pth"
+}
+
 main() {
   local mode=${1:-build}
   mkdir -p .deps/stamps .deps/logs
@@ -208,8 +215,8 @@ main() {
   case $mode in
     --no-build) ;;
     --core) configure "$2" "$3"; build "$3" all ;;
-    --all) configure release build; build build all ;;
-    build) configure release build; build build product ;;
+    --all) configure release build; build build all; importable ;;
+    build) configure release build; build build product; importable ;;
     *) fail "unknown option $mode" "see the top of scripts/setup.sh" ;;
   esac
   say "ready"

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,8 @@ class Reader:
         self.folder, self.status = folder, 0
         self.environment = {key: value for key, value in os.environ.items()
                             if not key.startswith("HASTEN") and key != "PYTHONPATH"} | {
-            "PATH": f"{hasten_folder()}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "NO_COLOR": "1",
+            "PATH": f"{hasten_folder()}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{ROOT / 'python'}:{hasten_folder() / 'python'}", "LC_ALL": "C.UTF-8", "NO_COLOR": "1",
             "PREFIX": str(prefix), "PLUGINS": str(hasten_folder() / "plugins")}
 
     def console(self, text):

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ctest: TIMEOUT 1800 RUN_SERIAL TRUE
 """The snippets of the strategy guide, with the package's name changed and nothing else."""
 
 import torch

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ctest: TIMEOUT 1800 RUN_SERIAL TRUE
 """A module is tuned in the program that owns it, and nobody else notices."""
 
 import dataclasses
