@@ -82,7 +82,7 @@ void bind_session(nb::module_& module) {
                    "(name, dtype, axes) of each input; an axis as in an input SPEC.")
       .def_prop_ro("outputs", [](const Session& s) { return infos(s.outputs()); },
                    "(name, dtype, axes) of each output.")
-      .def_prop_ro("backend", &Session::backend, "The candidate in use: 'onnxruntime:threads=2'.")
+      .def_prop_ro("backend", &Session::backend, "The candidate in use: NAME:key=value,...")
       .def_prop_ro("warnings", [](const Session& s) { return s.warnings(); })
       .def("run", &run, nb::arg("inputs"), nb::arg("like"),
            "The outputs for `inputs`, tensors in the order of `inputs`, in any strides. The results "

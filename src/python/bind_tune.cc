@@ -84,7 +84,7 @@ class Conversation {
         progress_(event.stage, event.candidate, event.text);
       }
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    } catch (...) {
+    } catch (const std::exception&) {
       return std::current_exception();
     }
     return nullptr;
