@@ -128,6 +128,21 @@ Status check_has_folder(const fs::path& path) {
                format("{}: there is no folder {}", path.string(), folder.string())};
 }
 
+Status check_is_none_of(const fs::path& written, const std::vector<fs::path>& others) {
+  if (written.empty()) return {};
+  for (const fs::path& other : others) {
+    std::error_code ignored;
+    const bool same = fs::equivalent(written, other, ignored) ||
+                      fs::absolute(written).lexically_normal() ==
+                          fs::absolute(other).lexically_normal();
+    if (other.empty() || !same || !is_replaceable(written)) continue;
+    return Error{Code::kInvalidArgument,
+                 format("{} would be written over {}", written.string(), other.string()),
+                 "give the result a name of its own"};
+  }
+  return {};
+}
+
 Result<std::string> read_file(const fs::path& path) {
   return read_up_to(path, std::numeric_limits<size_t>::max());
 }

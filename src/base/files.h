@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file_descriptor.h"
 
@@ -20,6 +21,10 @@ Error file_error(std::string_view doing, const std::filesystem::path& path, int 
 Status check_is_file(const std::filesystem::path& path);
 // Is there a folder for it to be written into? kInvalidArgument otherwise, too.
 Status check_has_folder(const std::filesystem::path& path);
+// That a result is not written over one of `others`, whatever name it has there (links
+// included): kInvalidArgument. Empty paths are nobody's.
+Status check_is_none_of(const std::filesystem::path& written,
+                        const std::vector<std::filesystem::path>& others);
 Result<std::string> read_file(const std::filesystem::path& path);
 // At most `limit` bytes from the start.
 Result<std::string> read_prefix(const std::filesystem::path& path, size_t limit);

@@ -177,6 +177,12 @@ int run_run(const RunCommand& command) {
   if (!command.output.empty()) {
     if (Status place = check_has_folder(command.output); !place) return fail(place.error());
   }
+  std::vector<std::filesystem::path> read = command.inputs;
+  read.push_back(command.target);
+  for (size_t i = 0; i < command.inputs.size(); ++i) {
+    const Status apart = check_is_none_of(output_path(command, i), read);
+    if (!apart) return fail(apart.error());
+  }
   if (is_artifact(command.target)) {
     LoadOptions options;
     options.plugin_dirs = command.common.plugins;

@@ -23,6 +23,12 @@ struct Journal::Impl {
   uint64_t size = 0;  // Of the whole lines.
 };
 
+std::filesystem::path journal_path(const std::filesystem::path& artifact) {
+  std::filesystem::path path = artifact;
+  path += ".journal.jsonl";
+  return path;
+}
+
 Result<Journal> Journal::create(const std::filesystem::path& path) {
   HASTEN_TRY(FileDescriptor file, open_file(path, O_WRONLY | O_CREAT | O_APPEND));
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -13,6 +13,9 @@
 
 namespace hasten {
 
+// Where the journal of an artifact lies: beside it.
+std::filesystem::path journal_path(const std::filesystem::path& artifact);
+
 class Journal {
  public:
   // Begins anew. Until it is destroyed no other journal can be created at this path, from

@@ -84,7 +84,20 @@ Status check_numbers(const TuneOptions& options) {
   return {};
 }
 
+// What the tune writes is none of what it reads, and no two of them are one file.
+Status check_distinct(const TuneOptions& options) {
+  std::vector<std::filesystem::path> taken(options.inputs.begin(), options.inputs.end());
+  taken.push_back(options.model);
+  HASTEN_TRY_STATUS(check_is_none_of(options.output, taken));
+  if (!options.output.empty()) {
+    taken.push_back(options.output);
+    taken.push_back(journal_path(options.output));
+  }
+  return check_is_none_of(options.json, taken);
+}
+
 Status check_places(const TuneOptions& options) {
+  HASTEN_TRY_STATUS(check_distinct(options));
   for (const std::filesystem::path& file : {options.output, options.json}) {
     if (file.empty()) continue;
     HASTEN_TRY_STATUS(check_has_folder(file));

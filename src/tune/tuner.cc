@@ -343,8 +343,7 @@ Status Tuner::save(std::vector<GraphOutcome>& outcomes) {
 // gives way to it.
 Status Tuner::begin_journal() {
   if (shop_.options.output.empty()) return {};
-  std::filesystem::path path = shop_.options.output;
-  path += ".journal.jsonl";
+  const std::filesystem::path path = journal_path(shop_.options.output);
   HASTEN_TRY(shop_.journal, Journal::create(path));
   record_.journal = path.string();
   return {};
