@@ -133,8 +133,8 @@ Status check_is_none_of(const fs::path& written, const std::vector<fs::path>& ot
   for (const fs::path& other : others) {
     std::error_code ignored;
     const bool same = fs::equivalent(written, other, ignored) ||
-                      fs::absolute(written).lexically_normal() ==
-                          fs::absolute(other).lexically_normal();
+                      fs::absolute(written, ignored).lexically_normal() ==
+                          fs::absolute(other, ignored).lexically_normal();
     if (other.empty() || !same || !is_replaceable(written)) continue;
     return Error{Code::kInvalidArgument,
                  format("{} would be written over {}", written.string(), other.string()),
