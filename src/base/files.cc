@@ -132,9 +132,9 @@ Status check_is_none_of(const fs::path& written, const std::vector<fs::path>& ot
   if (written.empty()) return {};
   for (const fs::path& other : others) {
     std::error_code ignored;
+    const fs::path whole = fs::absolute(written, ignored).lexically_normal();
     const bool same = fs::equivalent(written, other, ignored) ||
-                      fs::absolute(written, ignored).lexically_normal() ==
-                          fs::absolute(other, ignored).lexically_normal();
+                      (!whole.empty() && whole == fs::absolute(other, ignored).lexically_normal());
     if (other.empty() || !same || !is_replaceable(written)) continue;
     return Error{Code::kInvalidArgument,
                  format("{} would be written over {}", written.string(), other.string()),
