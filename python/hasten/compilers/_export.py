@@ -37,7 +37,7 @@ def resize(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
         return tensor
     if have == 0:
         return tensor.new_zeros([size if i == axis else n for i, n in enumerate(tensor.shape)])
-    return tensor.index_select(axis, torch.arange(size) % have)
+    return tensor.index_select(axis, torch.arange(size, device=tensor.device) % have)
 
 
 def choose_examples(graph: dict, samples: list, sizes: dict | None = None,

@@ -49,8 +49,6 @@ def recording_pass() -> Iterator[RecordingPass]:
         _pass.reset(token)
 
 
-
-
 class State(enum.Enum):
     INIT = "init"
     RECORDING = "recording"
@@ -171,26 +169,22 @@ class Control:
 
     def start_recording(self, force: bool = False) -> None:
         with self._lock:
-            if self.state is State.TUNED:
-                if not force:
-                    raise HastenError(f"module '{self.name}' is tuned", "invalid_argument",
-                                      "enable_recording(force=True) discards what was tuned")
-                self.discard()
+            self._untune(force, "enable_recording")
             self.state = State.RECORDING
 
     def pass_through(self, force: bool = False) -> None:
         with self._lock:
-            if self.state is State.TUNED:
-                if not force:
-                    raise HastenError(f"module '{self.name}' is tuned", "invalid_argument",
-                                      "enable_passthrough(force=True) discards what was tuned")
-                self.discard()
+            self._untune(force, "enable_passthrough")
             self.state = State.PASSTHROUGH
 
-    def discard(self) -> None:
-        """Back to the original; what was recorded and tuned is forgotten."""
+    def _untune(self, force: bool, request: str) -> None:
+        """What was recorded and tuned is forgotten, if anything was and `force` says so."""
+        if self.state is not State.TUNED:
+            return
+        if not force:
+            raise HastenError(f"module '{self.name}' is tuned", "invalid_argument",
+                              f"{request}(force=True) discards what was tuned")
         self.tuned, self._quick, self.recording = {}, {}, None
-        self.state = State.INIT
 
     def set_tuned(self, tuned: list[TunedGraph]) -> None:
         with self._lock:
@@ -356,4 +350,3 @@ def _wrap_again(module: torch.nn.Module, name: str, strategy, unseen: str) -> Mo
 
 def control_of(module: Any) -> Control | None:
     return module._hasten if type(module) is Module else None
-

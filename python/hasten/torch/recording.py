@@ -74,9 +74,6 @@ class Recording:
         self._most = most_samples
         self._samples: dict[tree.Structure, list[Sample]] = {}
 
-    def __len__(self) -> int:
-        return sum(len(samples) for samples in self._samples.values())
-
     def copy_of(self, args: tuple, kwargs: dict) -> tuple[Call, tuple, dict]:
         """The call with deep copies of its arguments, to be kept when it has been answered.
 
@@ -100,8 +97,7 @@ class Recording:
                               [tensor.detach().clone() for tensor in tensors]))
 
     def graphs(self) -> list[Graph]:
-        """In the order of their first calls. Raises InvalidArgument for a declared path that no
-        call has."""
+        """In the order of their first calls."""
         graphs: list[Graph] = []
         for structure, samples in self._samples.items():
             on_cpu = [[tensor.cpu() for tensor in sample.tensors] for sample in samples]

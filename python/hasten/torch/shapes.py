@@ -96,10 +96,6 @@ class DeclaredShapes:
                 spec["axes"][position] = _axis(axis)
         return graph
 
-    def unmatched(self, paths: list[tuple]) -> list[str]:
-        """The declared paths that no tensor has."""
-        return [_text(path) for path in self.shapes if path not in paths]
-
 
 def _axis(axis: int | DynamicDim) -> dict:
     if isinstance(axis, int):

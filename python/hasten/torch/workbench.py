@@ -3,7 +3,6 @@
 with. The judgement is the core's; this file brings the module to it."""
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
@@ -11,13 +10,14 @@ from typing import Any, Callable
 import torch
 
 from hasten import _core
+from hasten.compilers._export import resize
 from hasten.errors import HastenError
 from hasten.torch import tree
 from hasten.torch.backend import Backend, CoreBackend
 from hasten.torch.call import Call, Signature, names_of
 from hasten.torch.config import config
 from hasten.torch.export import FlatModule, export, write_samples
-from hasten.torch.recording import Graph, Sample
+from hasten.torch.recording import Graph
 
 
 class OriginalModule(torch.nn.Module):
@@ -54,7 +54,7 @@ class Workbench:
         self.original = OriginalModule(module, forward)
         self._signature = signature
         self._flat = FlatModule(module, forward, signature, graph.structure)
-        self._exported: tuple[Path, list[dict]] | None = None
+        self._exported: tuple[Path, list[Path]] | None = None  # The model and the samples.
         self.export_error: HastenError | None = None
         self.core_report: dict = {}
         self.choice: dict = {}
@@ -62,8 +62,8 @@ class Workbench:
 
     # -- Exporting and building in children.
 
-    def exported(self) -> Path:
-        """The module as a file, made once. Raises HastenError with the reasons."""
+    def exported(self) -> tuple[Path, list[Path]]:
+        """The module and its recorded calls as files, made once. Raises HastenError with the reasons."""
         if self.export_error:
             raise self.export_error
         if self._exported is None:
@@ -72,11 +72,12 @@ class Workbench:
                     raise HastenError("the module's answers differ in more than their tensors from "
                                       "call to call; an exported program cannot follow that",
                                       "unsupported")
-                self._exported = export(self._flat, self.graph, self.folder)
+                model, _ = export(self._flat, self.graph, self.folder)
+                self._exported = model, write_samples(self.graph, self.folder)
             except HastenError as error:
                 self.export_error = error
                 raise
-        return self._exported[0]
+        return self._exported
 
     def build_core(self, backends: list[CoreBackend], batch_sizes: list[int], **options: Any
                    ) -> tuple[dict, Path]:
@@ -84,10 +85,10 @@ class Workbench:
 
         Raises HastenError when none of them can be used.
         """
-        model = self.exported()
+        model, samples = self.exported()
         artifact = self.folder / "tuned.hasten"
         text, _ = _core.tune(
-            str(model), [str(path) for path in write_samples(self.graph, self.folder)],
+            str(model), [str(path) for path in samples],
             backends=[backend.candidate() for backend in backends], batch_sizes=batch_sizes,
             output=str(artifact), progress=self._say, build_timeout_s=config.build_timeout_s,
             run_timeout_s=config.run_timeout_s, **options)
@@ -137,9 +138,6 @@ class Workbench:
                 for position, (label, backend) in enumerate(backends.items())]
         return json.loads(_core.race(arms, batch_size=batch_size or 1, **options))["arms"]
 
-    def batch_sizes(self, wanted: list[int]) -> list[int | None]:
-        return list(wanted) if self.graph.has_batch_axis() else [None]
-
 
 def _callable(backend: Backend, args: tuple, kwargs: dict) -> Callable:
     infer = backend.infer
@@ -154,8 +152,8 @@ def _resized(tensor: torch.Tensor, axes: list[dict], batch_size: int) -> torch.T
     for position, axis in enumerate(axes):
         size = batch_size * axis.get("multiplier", 1)
         have = tensor.shape[position]
-        if axis["kind"] == "batch" and have != size and have:
-            tensor = tensor.index_select(position, torch.arange(size, device=tensor.device) % have)
+        if axis["kind"] == "batch" and have:
+            tensor = resize(tensor, position, size)
     return tensor
 
 
@@ -164,9 +162,3 @@ def _fresh(value: Any) -> Any:
     tensors, structure = tree.flatten(value)
     return tree.build(structure, [tensor.clone() for tensor in tensors])
 
-
-def write_json(path: Path, value: Any) -> None:
-    """Old or new, never half."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(value, indent=2), encoding="utf-8")
-    os.replace(partial, path)

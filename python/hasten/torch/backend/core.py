@@ -25,11 +25,7 @@ class CoreBackend(Backend):
 
     def candidate(self) -> str:
         """NAME or NAME:key=value,..., as `--backend` takes it."""
-        settings = ",".join(f"{key}={_text(value)}" for key, value in self._settings().items())
-        return f"{self.core_name}:{settings}" if settings else self.core_name
-
-    def _settings(self) -> dict[str, object]:
-        return dict(self.config.options)
+        return label(self.core_name, self.config.options)
 
     def _build(self, module, graph_spec, data, device, cache_dir):
         raise HastenError(f"{type(self).__name__} is built by a strategy, from the recorded graph",
@@ -49,6 +45,12 @@ class CoreBackend(Backend):
     def infer_tensors(self, tensors: list):
         """The same for a call whose tensors are at hand, in the order of the graph."""
         return tree.build(self._output, self.session.run(tensors, tensors[0]))
+
+
+def label(name: str, settings: dict[str, object]) -> str:
+    """NAME, or NAME:key=value,...: a candidate as the core writes it."""
+    words = ",".join(f"{key}={_text(value)}" for key, value in settings.items())
+    return f"{name}:{words}" if words else name
 
 
 def _text(value: object) -> str:

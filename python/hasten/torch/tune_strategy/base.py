@@ -67,6 +67,10 @@ class TuneStrategy(ABC):
     def to_json_dict(self) -> dict[str, Any]:
         return {}
 
+    def _reasons(self) -> str:
+        """Why each backend that was tried is out."""
+        return "; ".join(f"{trial.backend}: {trial.message}" for trial in self.trials)
+
     def _build_and_validate_backend(self, backend: Backend, module, name, graph_spec, data, device,
                                     cache_dir, raise_on_failure: bool = False) -> Backend | None:
         """A built, checked copy of `backend`; None, or the original exception, when it failed."""

@@ -7,7 +7,9 @@ from typing import Any
 from hasten import _core
 from hasten.errors import HastenError, InvalidArgument
 from hasten.torch.backend import Backend, CoreBackend
+from hasten.torch.backend.core import label
 from hasten.torch.tune_strategy.base import TuneStrategy
+from hasten.torch.tune_strategy.mixin.backend_list_mixin import BackendListMixin
 from hasten.torch.tune_strategy.mixin.performance_validation_mixin import PerformanceValidationMixin
 from hasten.torch.tune_strategy.profiling_tune_strategy import (LatencyResult, ProfilingTuneStrategy,
                                                            ThroughputResult, _TuneCandidate)
@@ -17,7 +19,7 @@ from hasten.torch.workbench import Trial
 RACE_SECONDS = 10.0
 
 
-class OneBackendStrategy(PerformanceValidationMixin, TuneStrategy):
+class OneBackendStrategy(PerformanceValidationMixin):
     """Exactly one backend. Its own error is raised when it cannot be built or answers wrongly;
     when it is correct but not faster, the original stays."""
 
@@ -39,28 +41,8 @@ class OneBackendStrategy(PerformanceValidationMixin, TuneStrategy):
                 "performance_validation_mode": self._performance_validation_mode.value}
 
 
-class FirstWinsStrategy(PerformanceValidationMixin, TuneStrategy):
+class FirstWinsStrategy(BackendListMixin, PerformanceValidationMixin):
     """The first backend in order that can be built, is correct and is faster than eager."""
-
-    def __init__(self, backends: list[Backend] | None = None, **kwargs: Any):
-        self._workflow = kwargs.pop("workflow", "aot")
-        super().__init__(**kwargs)
-        self._given_backends = list(backends) if backends is not None else None
-
-    @classmethod
-    def for_aot(cls, **kwargs):
-        return cls(workflow="aot", **kwargs)
-
-    @classmethod
-    def for_jit(cls, **kwargs):
-        return cls(workflow="jit", **kwargs)
-
-    @property
-    def _backends(self) -> list[Backend]:
-        return self._default_backends() if self._given_backends is None else self._given_backends
-
-    def _default_backends(self) -> list[Backend]:
-        return ProfilingTuneStrategy._default_backends(self)
 
     def _tune(self, module, name, graph_spec, data, device, cache_dir) -> Backend:
         for backend in self._backends:
@@ -68,9 +50,8 @@ class FirstWinsStrategy(PerformanceValidationMixin, TuneStrategy):
                                                         device, cache_dir)
             if built is not None:
                 return built
-        reasons = "; ".join(f"{trial.backend}: {trial.message}" for trial in self.trials)
-        raise HastenError(f"module '{name}', graph {graph_spec.name}: no backend passed: {reasons}",
-                          "unsupported")
+        raise HastenError(f"module '{name}', graph {graph_spec.name}: no backend passed: "
+                          f"{self._reasons()}", "unsupported")
 
     def _describe_parts(self) -> list[str]:
         return ["name: First Wins Strategy",
@@ -100,10 +81,8 @@ class _RacingStrategy(ProfilingTuneStrategy):
             super()._pre_tune(module, name, graph_spec, data, device, cache_dir)
             return
         TuneStrategy._pre_tune(self, module, name, graph_spec, data, device, cache_dir)
-        from hasten.torch.backend import TorchEagerBackend
         self.perf_validation_results, self._baseline_result = [], None
-        self._baseline_backend = TorchEagerBackend().build(module, graph_spec, data, device,
-                                                           cache_dir)
+        self._build_baseline(module, graph_spec, data, device, cache_dir)
 
     def _tune(self, module, name, graph_spec, data, device, cache_dir) -> Backend:
         if self._own_hooks():
@@ -120,7 +99,7 @@ class _RacingStrategy(ProfilingTuneStrategy):
                                                      device, cache_dir)
             if built is not None:
                 entrants.append((built, self.trials[-1]))
-        return self._decide(name, entrants, sizes)
+        return self._decide(entrants, sizes)
 
     def _best_of_children(self, core: list[CoreBackend], graph_spec, sizes
                           ) -> list[tuple[Backend, Trial]]:
@@ -140,7 +119,7 @@ class _RacingStrategy(ProfilingTuneStrategy):
         winner = report["winner"]
         found = []
         for entry in report["trials"]:
-            trial = Trial(_label(entry), entry["status"], entry["stage"], entry["message"],
+            trial = Trial(label(entry["backend"], entry["config"]), entry["status"], entry["stage"], entry["message"],
                           entry["check"], entry["points"])
             self.trials.append(trial)
             self.backend_results.append({"backend": trial.backend,
@@ -152,7 +131,7 @@ class _RacingStrategy(ProfilingTuneStrategy):
                 found.append((own.open(artifact, graph_spec.output), trial))
         return found
 
-    def _decide(self, name: str, entrants: list[tuple[Backend, Trial]], sizes: list) -> Backend:
+    def _decide(self, entrants: list[tuple[Backend, Trial]], sizes: list) -> Backend:
         """The last race, in this process; the core chooses."""
         if not entrants and not self._performance_validation_enabled:
             raise self._nothing_left()
@@ -215,11 +194,6 @@ class _RacingStrategy(ProfilingTuneStrategy):
 
     def _speedup(self, result, baseline_result) -> float:
         return result.metric / baseline_result.metric
-
-
-def _label(entry: dict) -> str:
-    settings = ",".join(f"{key}={value}" for key, value in entry["config"].items())
-    return f"{entry['backend']}:{settings}" if settings else entry["backend"]
 
 
 def _for_choice(trial: Trial) -> dict:

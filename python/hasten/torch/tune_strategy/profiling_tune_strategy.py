@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hasten.errors import HastenError
-from hasten.torch.backend import (Backend, CoreBackend, ONNXRuntimeBackend, OpenVINOBackend,
-                                  TorchEagerBackend, TorchInductorAotBackend,
-                                  TorchInductorJitBackend, TorchScriptBackend)
-from hasten.torch.tune_strategy.base import TuneStrategy, logger
-from hasten.torch.tune_strategy.mixin.performance_validation_mixin import (PerformanceValidationMode, fmt_speedup_msg,
-                                               largest_batch, mode_of)
+from hasten.torch.backend import Backend
+from hasten.torch.tune_strategy.base import logger
+from hasten.torch.tune_strategy.mixin.backend_list_mixin import BackendListMixin
+from hasten.torch.tune_strategy.mixin.performance_validation_mixin import (
+    GatedStrategy, PerformanceValidationMode, fmt_speedup_msg, largest_batch)
 from hasten.torch.task.profiling import ProfilingConfig
-from hasten.torch.workbench import Trial
 
 
 @dataclass
@@ -71,7 +69,7 @@ class _TuneCandidate:
     result: BackendProfilingResult
 
 
-class ProfilingTuneStrategy(TuneStrategy):
+class ProfilingTuneStrategy(BackendListMixin, GatedStrategy):
     """Base: subclasses set the texts below and implement the hooks `_measure`, `_is_better` and
     `_speedup`."""
 
@@ -83,41 +81,9 @@ class ProfilingTuneStrategy(TuneStrategy):
 
     def __init__(self, backends: list[Backend] | None = None,
                  profiling_config: ProfilingConfig | None = None, **kwargs: Any):
-        self._workflow = kwargs.pop("workflow", "aot")
-        super().__init__(profiling_config=profiling_config or ProfilingConfig(), **kwargs)
-        self._given_backends = list(backends) if backends is not None else None
-        self._performance_validation_mode = PerformanceValidationMode.ENABLED
-        self._baseline_backend: Backend | None = None
+        super().__init__(backends, profiling_config=profiling_config or ProfilingConfig(), **kwargs)
         self._baseline_result: BackendProfilingResult | None = None
         self.perf_validation_results: list[BackendPerfResult] = []
-
-    @classmethod
-    def for_aot(cls, **kwargs):
-        return cls(workflow="aot", **kwargs)
-
-    @classmethod
-    def for_jit(cls, **kwargs):
-        return cls(workflow="jit", **kwargs)
-
-    @property
-    def _backends(self) -> list[Backend]:
-        return self._default_backends() if self._given_backends is None else self._given_backends
-
-    def _default_backends(self) -> list[Backend]:
-        return [OpenVINOBackend(), ONNXRuntimeBackend(), TorchInductorAotBackend(),
-                TorchScriptBackend(), TorchInductorJitBackend()]
-
-    def enable_performance_validation(self, enable=True):
-        self._performance_validation_mode = mode_of(enable)
-        return self
-
-    @property
-    def performance_validation_mode(self) -> PerformanceValidationMode:
-        return self._performance_validation_mode
-
-    @property
-    def _performance_validation_enabled(self) -> bool:
-        return self._performance_validation_mode is PerformanceValidationMode.ENABLED
 
     # -- Hooks.
 
@@ -142,8 +108,7 @@ class ProfilingTuneStrategy(TuneStrategy):
         super()._pre_tune(module, name, graph_spec, data, device, cache_dir)
         self.perf_validation_results = []
         self._baseline_result = None
-        self._baseline_backend = TorchEagerBackend().build(module, graph_spec, data, device,
-                                                           cache_dir)
+        self._build_baseline(module, graph_spec, data, device, cache_dir)
         if self._performance_validation_mode is not PerformanceValidationMode.DISABLED:
             try:
                 self._baseline_result = self._measure(
@@ -207,8 +172,7 @@ class ProfilingTuneStrategy(TuneStrategy):
         return best
 
     def _nothing_left(self) -> HastenError:
-        reasons = "; ".join(f"{trial.backend}: {trial.message}" for trial in self.trials)
-        return HastenError(f"no correct backend is left: {reasons or 'none was given'}",
+        return HastenError(f"no correct backend is left: {self._reasons() or 'none was given'}",
                            "unsupported")
 
     def _post_tune(self, backend, name, graph_spec, data):
@@ -220,9 +184,6 @@ class ProfilingTuneStrategy(TuneStrategy):
             if result.backend_description == backend.describe():
                 detail = f"{self._fmt(result.baseline_metric)} -> {self._fmt(result.metric)}"
                 logger.info(fmt_speedup_msg(result.speedup, detail, name, backend.describe()))
-
-    def _log_baseline_selected(self, backend: Backend) -> None:
-        logger.info("the original was selected: no backend was faster")
 
     def _fmt(self, value: float) -> str:
         return f"{value:{self._value_fmt}} {self._metric_unit}"

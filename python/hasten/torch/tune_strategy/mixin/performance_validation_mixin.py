@@ -40,17 +40,13 @@ class PerformanceValidationMixinResult:
     passed: bool
 
 
-class PerformanceValidationMixin(TuneStrategy):
-    """Measures each backend against eager, in turns, at the largest recorded batch size."""
+class GatedStrategy(TuneStrategy):
+    """What the strategies that compare with the original share: the switch, and the baseline."""
 
-    def __init__(self, *args, min_speedup_threshold_percent: float = 1.0, **kwargs):
+    def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._min_speedup_threshold_percent = min_speedup_threshold_percent
         self._performance_validation_mode = PerformanceValidationMode.ENABLED
         self._baseline_backend: Backend | None = None
-        self._baseline_throughput: float | None = None
-        self._resolved_batch_size: int | None = None
-        self.perf_validation_results: list[PerformanceValidationMixinResult] = []
 
     def enable_performance_validation(self, enable=True):
         self._performance_validation_mode = mode_of(enable)
@@ -64,13 +60,30 @@ class PerformanceValidationMixin(TuneStrategy):
     def _performance_validation_enabled(self) -> bool:
         return self._performance_validation_mode is PerformanceValidationMode.ENABLED
 
+    def _build_baseline(self, module, graph_spec, data, device, cache_dir) -> None:
+        self._baseline_backend = TorchEagerBackend().build(module, graph_spec, data, device,
+                                                           cache_dir)
+
+    def _log_baseline_selected(self, backend: Backend) -> None:
+        logger.info("the original was selected: no backend was faster")
+
+
+class PerformanceValidationMixin(GatedStrategy):
+    """Measures each backend against eager, in turns, at the largest recorded batch size."""
+
+    def __init__(self, *args, min_speedup_threshold_percent: float = 1.0, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._min_speedup_threshold_percent = min_speedup_threshold_percent
+        self._baseline_throughput: float | None = None
+        self._resolved_batch_size: int | None = None
+        self.perf_validation_results: list[PerformanceValidationMixinResult] = []
+
     def _pre_tune(self, module, name, graph_spec, data, device, cache_dir):
         super()._pre_tune(module, name, graph_spec, data, device, cache_dir)
         self.perf_validation_results = []
         self._baseline_throughput = None
         self._resolved_batch_size = largest_batch(data) if graph_spec.has_batch_axis() else None
-        self._baseline_backend = TorchEagerBackend().build(module, graph_spec, data, device,
-                                                           cache_dir)
+        self._build_baseline(module, graph_spec, data, device, cache_dir)
 
     def _build_validate_and_check_perf(self, backend, module, name, graph_spec, data, device,
                                        cache_dir, raise_on_failure: bool = False):
@@ -110,9 +123,6 @@ class PerformanceValidationMixin(TuneStrategy):
                 detail = (f"{result.baseline_throughput:.2f} -> {result.throughput:.2f} samples/s")
                 logger.info(fmt_speedup_msg(result.speedup, detail, name, backend.describe()))
                 return
-
-    def _log_baseline_selected(self, backend: Backend) -> None:
-        logger.info("the original was selected: no backend was faster")
 
 
 def largest_batch(data) -> int:
