@@ -14,7 +14,7 @@
 namespace hasten {
 namespace {
 
-Error failed(std::string_view what) {
+Error memory_error(std::string_view what) {
   const int why = errno;
   const bool full = why == ENOSPC || why == ENOMEM;
   return Error{full ? Code::kOutOfMemory : Code::kIo,
@@ -25,25 +25,25 @@ Error failed(std::string_view what) {
 
 Result<SharedMemory> SharedMemory::create() {
   const int fd = memfd_create("hasten", MFD_CLOEXEC);
-  if (fd < 0) return failed("memfd_create");
+  if (fd < 0) return memory_error("memfd_create");
   return SharedMemory(FileDescriptor(fd));
 }
 
 Result<uint64_t> SharedMemory::size() const {
   struct stat info {};
-  if (fstat(fd_.get(), &info) != 0) return failed("fstat");
+  if (fstat(fd_.get(), &info) != 0) return memory_error("fstat");
   return static_cast<uint64_t>(info.st_size);
 }
 
 Result<uint64_t> SharedMemory::allocated() const {
   constexpr uint64_t kBlock = 512;  // stat(2).
   struct stat info {};
-  if (fstat(fd_.get(), &info) != 0) return failed("fstat");
+  if (fstat(fd_.get(), &info) != 0) return memory_error("fstat");
   return kBlock * static_cast<uint64_t>(info.st_blocks);
 }
 
 Status SharedMemory::resize(uint64_t size) {
-  if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return failed("ftruncate");
+  if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return memory_error("ftruncate");
   return {};
 }
 
@@ -52,7 +52,7 @@ Status SharedMemory::write_at(uint64_t offset, const void* data, size_t size) {
   while (size > 0) {
     const ssize_t n = pwrite(fd_.get(), from, size, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return failed("write");
+    if (n <= 0) return memory_error("write");
     from += n;
     offset += static_cast<uint64_t>(n);
     size -= static_cast<size_t>(n);
@@ -65,7 +65,7 @@ Status SharedMemory::read_at(uint64_t offset, void* data, size_t size) const {
   while (size > 0) {
     const ssize_t n = pread(fd_.get(), to, size, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed("read");
+    if (n < 0) return memory_error("read");
     if (n == 0) return Error{Code::kIo, "shared memory: it is shorter than announced"};
     to += n;
     offset += static_cast<uint64_t>(n);

@@ -35,8 +35,6 @@ using std::chrono::nanoseconds;
 constexpr int kSocket = 3, kInputs = 4, kOutputs = 5;
 constexpr size_t kMostCalls = 1'000'000;  // Of one turn: its reply stays within a message.
 
-nanoseconds now() { return real_clock().now(); }
-
 class Server {
  public:
   Server(BackendLibrary library, int threads)
@@ -144,9 +142,9 @@ class Server {
     HASTEN_TRY(InputSlot * slot, slot_of(request["slot"]));
     slot->restore();
     std::vector<Tensor> outputs(executable->n_outputs());
-    const nanoseconds start = now();
+    const nanoseconds start = real_clock().now();
     HASTEN_TRY_STATUS(executable->run(slot->views(), outputs));
-    const nanoseconds duration = now() - start;
+    const nanoseconds duration = real_clock().now() - start;
 
     for (Tensor& output : outputs) {
       if (!output.is_compact()) output = output.clone();
@@ -193,16 +191,16 @@ class Server {
     std::vector<Tensor> outputs(executable->n_outputs());
     durations_.clear();
     durations_.reserve(kMostCalls);  // Address space only; a page is touched every 512 calls.
-    const nanoseconds begin = now();
+    const nanoseconds begin = real_clock().now();
     nanoseconds start = begin;
     do {
       if (fresh) {
         slot->restore();
-        start = now();
+        start = real_clock().now();
       }
       // The results of the last call are freed within this one, as in a user's loop.
       HASTEN_TRY_STATUS(executable->run(slot->views(), outputs));
-      const nanoseconds end = now();
+      const nanoseconds end = real_clock().now();
       durations_.push_back((end - start).count());
       start = end;
     } while (start - begin < budget && durations_.size() < kMostCalls);

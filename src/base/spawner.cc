@@ -21,11 +21,6 @@ namespace hasten {
 using std::chrono::nanoseconds;
 namespace {
 
-struct Request {
-  const SpawnPlan* plan;
-  std::optional<Result<int>> answer;
-};
-
 uint64_t size_of(const FileDescriptor& file) {
   struct stat facts {};
   return ::fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode)
@@ -43,6 +38,11 @@ Error with_tail(Error error, const ChildProcess& child) {
 
 // The thread that forks. It lives as long as the Spawner: its end would end the children.
 struct Spawner::Impl {
+  struct Request {
+    const SpawnPlan* plan;
+    std::optional<Result<int>> answer;
+  };
+
   std::mutex mutex;
   std::condition_variable asked, answered;
   std::deque<Request*> requests;  // Borrowed from the callers, who wait.
@@ -85,7 +85,7 @@ Spawner::~Spawner() {
 Result<ChildProcess> Spawner::start(ChildOptions options) {
   HASTEN_TRY(const SpawnPlan plan, plan_spawn(options));
   const uint64_t log_size = size_of(plan.output);
-  Request request{&plan, {}};
+  Impl::Request request{&plan, {}};
   {
     std::unique_lock lock(impl_->mutex);
     impl_->requests.push_back(&request);

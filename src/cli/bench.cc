@@ -21,7 +21,7 @@
 namespace hasten {
 namespace {
 
-constexpr std::chrono::nanoseconds kTimeout = std::chrono::minutes(10);
+constexpr std::chrono::nanoseconds kCallTimeout = std::chrono::minutes(10);
 
 struct Side {
   std::string name;  // The file's; the path where both have the same.
@@ -112,11 +112,11 @@ Result<Measured> measure_size(const BenchCommand& command, std::vector<Side>& si
   std::vector<std::vector<Tensor>> answers;
   for (Side& side : sides) {
     Worker& worker = side.runnable.worker;
-    HASTEN_TRY_STATUS(worker.set_inputs(kMeasuredSlot, tensors, kTimeout));
-    HASTEN_TRY(CallResult call, worker.run(kMeasuredSlot, kTimeout));
+    HASTEN_TRY_STATUS(worker.set_inputs(kMeasuredSlot, tensors, kCallTimeout));
+    HASTEN_TRY(CallResult call, worker.run(kMeasuredSlot, kCallTimeout));
     answers.push_back(std::move(call.outputs));
     worker.stop();
-    arms.push_back(arm_of(worker, side.name, {.keep = true, .timeout = kTimeout}));
+    arms.push_back(arm_of(worker, side.name, {.keep = true, .timeout = kCallTimeout}));
     workers.push_back(worker.pid());
   }
   HASTEN_TRY(measured.largest_difference, differ(answers));

@@ -18,6 +18,9 @@ namespace hasten {
 
 enum class AxisKind { kStatic, kBatch, kDynamic };
 
+// A batch size times this is still a size.
+constexpr int64_t kMaxMultiplier = 1 << 20;
+
 struct Axis {
   AxisKind kind = AxisKind::kStatic;
   int64_t min = 0, max = 0;  // Seen sizes (or declared ones); equal when static. A symbol

@@ -8,8 +8,6 @@ namespace {
 
 // More than any framework knows; what a damaged or hostile file says stays small.
 constexpr size_t kMaxRank = 64;
-// A batch size times this is still a size.
-constexpr int64_t kMaxMultiplier = 1 << 20;
 
 std::string_view to_string(AxisKind kind) {
   switch (kind) {

@@ -34,7 +34,7 @@ std::vector<Tensor> inputs_of(int64_t batch, int64_t length) {
   return inputs;
 }
 
-std::string refusal(const std::vector<Tensor>& inputs) {
+std::string misfit(const std::vector<Tensor>& inputs) {
   std::vector<DLTensor> views;
   for (const Tensor& tensor : inputs) views.push_back(tensor.view());
   const Status status = graph_of().accepts(views);
@@ -86,42 +86,42 @@ TEST_CASE("GraphSpec: the batch size of inputs is one number or none") {
 }
 
 TEST_CASE("GraphSpec: accepts sizes outside the ranges, which are the routes' business") {
-  CHECK(refusal(inputs_of(1, 8)) == "");
-  CHECK(refusal(inputs_of(100, 1)) == "");
-  CHECK(refusal(inputs_of(0, 0)) == "");
+  CHECK(misfit(inputs_of(1, 8)) == "");
+  CHECK(misfit(inputs_of(100, 1)) == "");
+  CHECK(misfit(inputs_of(0, 0)) == "");
 }
 
 TEST_CASE("GraphSpec: a refusal names the input, the axis, and what was wanted") {
   std::vector<Tensor> inputs = inputs_of(2, 8);
   SUBCASE("arity") {
     inputs.pop_back();
-    CHECK(refusal(inputs) == "2 inputs given, not 3 (ids, mask, state)");
+    CHECK(misfit(inputs) == "2 inputs given, not 3 (ids, mask, state)");
   }
   SUBCASE("dtype") {
     inputs[1] = Tensor::zeros(DType::kInt32, Shape{2, 8});
-    CHECK(refusal(inputs) == "input 'mask' is int32, not int64");
+    CHECK(misfit(inputs) == "input 'mask' is int32, not int64");
   }
   SUBCASE("rank") {
     inputs[1] = Tensor::zeros(DType::kInt64, Shape{2});
-    CHECK(refusal(inputs) ==
+    CHECK(misfit(inputs) ==
           "input 'mask' has rank 1 (shape [2]), not 2: mask int64[B=1..2,T=8..16]");
   }
   SUBCASE("static size") {
     inputs[2] = Tensor::zeros(DType::kFloat32, Shape{4, 5});
-    CHECK(refusal(inputs) == "input 'state': axis 1 must be 3, not 5");
+    CHECK(misfit(inputs) == "input 'state': axis 1 must be 3, not 5");
   }
   SUBCASE("a symbol of two sizes") {
     inputs[1] = Tensor::zeros(DType::kInt64, Shape{2, 9});
-    CHECK(refusal(inputs) ==
+    CHECK(misfit(inputs) ==
           "input 'mask': axis 1 (T) must be 8, not 9: axis 1 of 'ids' makes T 8");
   }
   SUBCASE("no multiple") {
     inputs[2] = Tensor::zeros(DType::kFloat32, Shape{5, 3});
-    CHECK(refusal(inputs) == "input 'state': axis 0 (2*B) is 5, which is no multiple of 2");
+    CHECK(misfit(inputs) == "input 'state': axis 0 (2*B) is 5, which is no multiple of 2");
   }
   SUBCASE("another batch") {
     inputs[2] = Tensor::zeros(DType::kFloat32, Shape{6, 3});
-    CHECK(refusal(inputs) ==
+    CHECK(misfit(inputs) ==
           "input 'state': axis 0 (2*B) must be 4, not 6: axis 0 of 'ids' makes B 2");
   }
 }

@@ -14,8 +14,6 @@ constexpr std::string_view kForm =
     "the form is name=dtype[axis,...] with an optional value range @low..high behind it, as in "
     "image=float32[B,3,224,224] or ids=int64[B,T=8..128]@0..30521";
 
-constexpr int64_t kMaxMultiplier = int64_t{1} << 20;
-
 constexpr DType kAllDTypes[] = {
     DType::kBool,     DType::kUInt8,   DType::kInt8,    DType::kUInt16,    DType::kInt16,
     DType::kUInt32,   DType::kInt32,   DType::kUInt64,  DType::kInt64,     DType::kFloat16,

@@ -31,7 +31,7 @@ Result<std::vector<Tensor>> match(const std::vector<Given>& given,
   return match_inputs(arrays, signature, "x.npz");
 }
 
-std::string refusal(const std::vector<Given>& given) {
+std::string refused_sample(const std::vector<Given>& given) {
   const auto matched = match(given);
   if (matched) return "";
   CHECK(matched.error().code == Code::kInvalidArgument);
@@ -66,13 +66,13 @@ TEST_CASE("match_inputs: a model may itself call an input arr_0") {
 }
 
 TEST_CASE("match_inputs: what is missing, extra or misnamed is said by name") {
-  CHECK(refusal({kIds}) == "x.npz lacks the input 'pixels'");
-  CHECK(refusal({}) == "x.npz lacks the input 'input_ids'");
-  CHECK(refusal({kIds, {"pixel", DType::kFloat32, {1, 3, 9}}}) ==
+  CHECK(refused_sample({kIds}) == "x.npz lacks the input 'pixels'");
+  CHECK(refused_sample({}) == "x.npz lacks the input 'input_ids'");
+  CHECK(refused_sample({kIds, {"pixel", DType::kFloat32, {1, 3, 9}}}) ==
         "'pixel' in x.npz is no input of the model; did you mean 'pixels'?");
-  CHECK(refusal({kIds, kPixels, {"zebra", DType::kFloat32, {1}}}) ==
+  CHECK(refused_sample({kIds, kPixels, {"zebra", DType::kFloat32, {1}}}) ==
         "'zebra' in x.npz is no input of the model");
-  CHECK(refusal({{"arr_0", DType::kInt64, {2, 5}},
+  CHECK(refused_sample({{"arr_0", DType::kInt64, {2, 5}},
                  {"arr_1", DType::kFloat32, {1, 3, 9}},
                  {"arr_2", DType::kFloat32, {1}},
                  {"arr_3", DType::kFloat32, {1}}}) ==
@@ -96,9 +96,9 @@ TEST_CASE("match_inputs: a wrong dtype comes with the remedy") {
 }
 
 TEST_CASE("match_inputs: a shape outside the model's is refused") {
-  CHECK(refusal({kIds, {"pixels", DType::kFloat32, {1, 4, 9}}}) ==
+  CHECK(refused_sample({kIds, {"pixels", DType::kFloat32, {1, 4, 9}}}) ==
         "'pixels' has the shape [1,4,9] in x.npz, which is outside the model's [1,3,?]");
-  CHECK(refusal({{"input_ids", DType::kInt64, {5}}, kPixels}) ==
+  CHECK(refused_sample({{"input_ids", DType::kInt64, {5}}, kPixels}) ==
         "'input_ids' has the shape [5] in x.npz, which is outside the model's [batch,length]");
 }
 

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "arrays are written as
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 // Data starts at a multiple of this, as NumPy writes it, so that files can be mapped.
-constexpr size_t kAlignment = 64;
+constexpr size_t kHeaderAlignment = 64;
 // NumPy itself knows no more axes; a longer list is damage.
 constexpr size_t kMaxRank = 64;
 
@@ -252,7 +252,7 @@ std::string to_npy(const Tensor& tensor) {
                               descr_of(tensor.dtype()), shape);
   // Magic, two bytes of version, two of header length; the header ends in a newline.
   const size_t start = kMagic.size() + 4;
-  header.append(kAlignment - (start + header.size() + 1) % kAlignment, ' ');
+  header.append(kHeaderAlignment - (start + header.size() + 1) % kHeaderAlignment, ' ');
   header += '\n';
   std::string out(kMagic);
   out += {'\x01', '\x00', static_cast<char>(header.size() & 0xff),

@@ -11,11 +11,13 @@
 #include "base/zip.h"
 #include "tensor/difference.h"
 #include "tensor/ops.h"
+#include "tensor/test_support.h"
 
 namespace hasten {
 namespace {
 
 using namespace std::string_literals;
+using testing::shape_of;
 using Doubles = std::vector<double>;
 
 // A version 1 file as NumPy 2.4 writes it: f = io.BytesIO();
@@ -25,8 +27,6 @@ std::string npy_v1(std::string header, const std::string& data) {
   header.resize(117, ' ');
   return "\x93NUMPY\x01\x00v\x00"s + header + "\n" + data;
 }
-
-Shape shape_of(const Tensor& tensor) { return {tensor.shape().begin(), tensor.shape().end()}; }
 
 // numpy.savez_compressed(f, b=numpy.array([[1, 2], [3, 4]], 'i1'), a=numpy.float32(1.5))
 constexpr std::string_view kArchive(

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "tensor/difference.h"
+#include "tensor/test_support.h"
 
 namespace hasten {
 namespace {
 
+using testing::shape_of;
 using Doubles = std::vector<double>;
 
 Tensor counted(Shape shape) {
@@ -21,8 +23,6 @@ Tensor counted(Shape shape) {
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i);
   return Tensor::from(std::span<const int>(values), shape);
 }
-
-Shape shape_of(const Tensor& tensor) { return {tensor.shape().begin(), tensor.shape().end()}; }
 
 // A view of `tensor`, which must outlive it, with its two axes exchanged.
 Tensor transposed(const Tensor& tensor) {
