@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "plugin_test_support.h"
+#include "onnx_test_support.h"
 
 using namespace hasten;        // NOLINT
 using namespace hasten::test;  // NOLINT
@@ -16,13 +16,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const Plugin& plugin() {
-  static const Plugin opened(HASTEN_TEST_PLUGIN);
-  return opened;
-}
-std::string data(const std::string& name) {
-  return std::string(HASTEN_TEST_DATA) + "/" + name + ".onnx";
-}
 Built built(const std::string& name, std::vector<hasten_option> options = {}) {
   Built out = plugin().build(data(name), std::move(options));
   INFO(out.answer().text);

@@ -5,22 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "plugin_test_support.h"
+#include "onnx_test_support.h"
 
 using namespace hasten;        // NOLINT
 using namespace hasten::test;  // NOLINT
-
-namespace {
-
-const Plugin& plugin() {
-  static const Plugin opened(HASTEN_TEST_PLUGIN);
-  return opened;
-}
-std::string data(const std::string& name) {
-  return std::string(HASTEN_TEST_DATA) + "/" + name + ".onnx";
-}
-
-}  // namespace
 
 TEST_CASE("inspect: names, dtypes, fixed sizes, symbols and unknown axes as the file has them") {
   CHECK(plugin().inspect(data("affine")).text ==

@@ -4,22 +4,10 @@
 
 #include <sched.h>
 
-#include "plugin_test_support.h"
+#include "onnx_test_support.h"
 
 using namespace hasten;        // NOLINT
 using namespace hasten::test;  // NOLINT
-
-namespace {
-
-const Plugin& plugin() {
-  static const Plugin opened(HASTEN_TEST_PLUGIN);
-  return opened;
-}
-std::string data(const std::string& name) {
-  return std::string(HASTEN_TEST_DATA) + "/" + name + ".onnx";
-}
-
-}  // namespace
 
 TEST_CASE("bfloat16 is computed and given back as such") {
   const Built model = plugin().build(data("linear_bf16"));
