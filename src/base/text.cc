@@ -85,6 +85,31 @@ size_t sequence_length(std::string_view text) {
   return length;
 }
 
+// U+0000 to U+001F, U+007F and U+0080 to U+009F; some terminals obey the last, too.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
+std::string escaped(std::string_view text, std::string_view kept) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = sequence_length(text);
+    const std::string_view next = text.substr(0, std::max<size_t>(length, 1));
+    text.remove_prefix(next.size());
+    if (length > 0 && (!is_control(next) || kept.find(next) != std::string_view::npos)) {
+      out += next;
+    } else if (next == "\n" || next == "\t") {
+      out += next == "\n" ? "\\n" : "\\t";
+    } else {
+      for (const char byte : next) out += format("\\x{:02x}", static_cast<unsigned char>(byte));
+    }
+  }
+  return out;
+}
+
 // Edits (insert, delete, replace, swap of neighbours) between two words.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
@@ -159,6 +184,10 @@ std::string valid_utf8(std::string_view text) {
   }
   return out;
 }
+
+std::string printable(std::string_view text) { return escaped(text, "\n\t"); }
+
+std::string printable_name(std::string_view text) { return escaped(text, ""); }
 
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const auto value = scaled(text, kTimes);

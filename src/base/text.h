@@ -22,6 +22,11 @@ std::string_view trim(std::string_view text);
 std::string shell_quoted(std::string_view word);  // Only quoted when it has to be.
 // The same text, where bytes that are no UTF-8 are U+FFFD.
 std::string valid_utf8(std::string_view text);
+// The same text for a terminal: control characters, which could move its cursor or change its
+// colours, and bytes that are no UTF-8 are written as "\x1b". Line ends stay, and tabs.
+std::string printable(std::string_view text);
+// The same where a text stands within a line: "\n" for a line end, "\t" for a tab.
+std::string printable_name(std::string_view text);
 // "50ms", "2s", "10m", "1h", "1.5s"; none for anything else or less than zero.
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 // "512MB" (10^6), "1.5GiB" (2^30), "1000" (bytes), in any case; none for anything else.

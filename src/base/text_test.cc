@@ -66,6 +66,18 @@ TEST_CASE("parse_duration: anything else is none") {
   }
 }
 
+TEST_CASE("printable: what a terminal would obey is written out, all else stays") {
+  CHECK(printable("plain text, 模型 µs\n\tnext") == "plain text, 模型 µs\n\tnext");
+  CHECK(printable("a\x1b[31mb") == "a\\x1b[31mb");
+  CHECK(printable("\r\b\x7f") == "\\x0d\\x08\\x7f");
+  CHECK(printable(std::string_view("a\0b", 3)) == "a\\x00b");
+  CHECK(printable("\xc2\x9b" "31m") == "\\xc2\\x9b31m");  // CSI in eight bits, as UTF-8
+  CHECK(printable("\x9b" "31m") == "\\x9b31m");              // and as it is.
+  CHECK(printable("\xc2\xa0") == "\xc2\xa0");
+  CHECK(printable_name("one\ntwo\tthree\x1b") == "one\\ntwo\\tthree\\x1b");
+  CHECK(printable("").empty());
+}
+
 TEST_CASE("parse_size: decimal and binary units, bare bytes") {
   CHECK(parse_size("1000") == 1000u);
   CHECK(parse_size("512MB") == 512'000'000u);

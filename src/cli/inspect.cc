@@ -32,7 +32,8 @@ std::string describe_values(const char* title, const std::vector<ValueInfo>& val
   std::string text = format("{}\n", title);
   for (const ValueInfo& value : values) {
     text +=
-        format("  {:<24} {}{}\n", value.name, describe(value), value.optional ? " (optional)" : "");
+        format("  {:<24} {}{}\n", printable_name(value.name), printable_name(describe(value)),
+               value.optional ? " (optional)" : "");
   }
   if (values.empty()) text += "  not told by the file; they are learnt at the first call\n";
   return text;
@@ -78,7 +79,7 @@ std::string describe_route(const Manifest& manifest, const Route& route, const c
     where += format(", {} {}..{}", symbol, range.first,
                     range.second == INT64_MAX ? "any" : format("{}", range.second));
   }
-  return format("    {:<8} {}{}\n", role, label, where);
+  return format("    {:<8} {}\n", role, printable_name(label + where));
 }
 
 int inspect_artifact(const InspectCommand& command, const Model& file) {
@@ -99,17 +100,19 @@ int inspect_artifact(const InspectCommand& command, const Model& file) {
       "{}\n",
       file.path.string(), manifest.schema, human_size(file.size_bytes), file.fingerprint);
   for (const ArtifactGraph& graph : manifest.graphs) {
-    text += format("graph {}\n", graph.spec.name);
+    text += format("graph {}\n", printable_name(graph.spec.name));
     for (const TensorSpec& input : graph.spec.inputs)
-      text += "    in       " + input.describe() + "\n";
+      text += "    in       " + printable_name(input.describe()) + "\n";
     for (const TensorSpec& out : graph.spec.outputs)
-      text += "    out      " + out.describe() + "\n";
+      text += "    out      " + printable_name(out.describe()) + "\n";
     for (size_t i = 0; i < graph.routes.size(); ++i) {
       text += describe_route(manifest, graph.routes[i], i == 0 ? "first" : "then");
     }
   }
   const Json& winner = manifest.report["winner"];
-  if (!winner.is_null()) text += format("chosen because {}\n", winner["why"].as_string());
+  if (!winner.is_null()) {
+    text += format("chosen because {}\n", printable_name(winner["why"].as_string()));
+  }
   print(text);
   return kExitDone;
 }

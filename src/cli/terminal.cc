@@ -16,13 +16,30 @@ void put(std::FILE* stream, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stream);
 }
 
-}  // namespace
+// What a file or a plugin calls a thing may be meant for the terminal, not for its reader.
+void put_text(std::FILE* stream, std::string_view text) { put(stream, printable(text)); }
 
-void print(std::string_view text) {
+// Lines behind the first are set in, so that no text can pass for a message of ours.
+std::string set_in(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "    ";
+  }
+  return out;
+}
+
+void put_result(std::string_view text) {
   put(stdout, text);
   if (text.empty() || text.back() != '\n') put(stdout, "\n");
   std::fflush(stdout);
 }
+
+}  // namespace
+
+void print(std::string_view text) { put_result(printable(text)); }
+
+void print_json(std::string_view text) { put_result(text); }
 
 Status check_stdout() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
@@ -32,15 +49,17 @@ Status check_stdout() {
 
 void print_warning(std::string_view text) {
   std::fflush(stdout);
-  put(stderr, format("warning: {}\n", text));
+  put_text(stderr, format("warning: {}\n", set_in(text)));
 }
 
-void print_waiting(const std::string& names) { put(stderr, format("waiting for {}\n", names)); }
+void print_waiting(const std::string& names) {
+  put_text(stderr, format("waiting for {}\n", names));
+}
 
 void print_error(const Error& error) {
   std::fflush(stdout);
-  put(stderr, format("error: {}\n", error.message));
-  if (!error.hint.empty()) put(stderr, format("  hint: {}\n", error.hint));
+  put_text(stderr, format("error: {}\n", set_in(error.message)));
+  if (!error.hint.empty()) put_text(stderr, format("  hint: {}\n", set_in(error.hint)));
 }
 
 int exit_code(const Error& error) {
@@ -66,7 +85,7 @@ int fail(const Error& error) {
 Status put_json(const Json& json, const std::string& where) {
   if (where.empty()) return {};
   if (where != "-") return write_file_atomically(where, json.dump(2) + "\n");
-  print(json.dump(2));
+  print_json(json.dump(2));
   return {};
 }
 
@@ -88,7 +107,7 @@ void ProgressPrinter::show(const TuneEvent& event) {
   }
   if (event.kind == TuneEvent::Kind::kTable) {
     clear_line();
-    put(stderr, event.text + "\n");
+    put_text(stderr, event.text + "\n");
     return;
   }
   if (quiet_) return;
@@ -98,13 +117,13 @@ void ProgressPrinter::show(const TuneEvent& event) {
     // Passing news: worth a look on a terminal, noise in a log.
     if (!terminal_) return;
     clear_line();
-    put(stderr, line);
+    put(stderr, printable_name(line));
     open_line_ = true;
     std::fflush(stderr);
     return;
   }
   clear_line();
-  put(stderr, line + "\n");
+  put_text(stderr, set_in(line) + "\n");
 }
 
 }  // namespace hasten

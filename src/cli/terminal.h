@@ -12,7 +12,10 @@
 
 namespace hasten {
 
+// Control characters in what is printed are escaped (see printable()), but for those in JSON,
+// which has its own escapes. A name, which may hold line ends, is for printable_name() first.
 void print(std::string_view text);          // stdout.
+void print_json(std::string_view text);     // stdout, too.
 void print_warning(std::string_view text);  // "warning: ..." on stderr.
 void print_waiting(const std::string& names);  // "waiting for ..." on stderr.
 void print_error(const Error& error);       // "error: ...", then "  hint: ..." on stderr.

@@ -26,7 +26,7 @@ int run_tune(const TuneCommand& command) {
   Result<TuneReport> report = tune(options, [&](const TuneEvent& event) { progress.show(event); });
   progress.done();
   if (json_on_stdout) {
-    if (const Result<std::string> json = read_file(options.json)) print(*json);
+    if (const Result<std::string> json = read_file(options.json)) print_json(*json);
   } else if (report) {
     print(report->table);
   }

@@ -68,11 +68,13 @@ int run_verify(const VerifyCommand& command) {
                                       {"abs", record->worst->absolute},
                                       {"rel", record->worst->relative},
                                       {"limit", record->worst->limit}}));
-      text += format("values      {}: {}, worst {:.2g} (limit {:.2g}) in '{}'\n", what,
-                     record->passed ? "agrees" : "DIFFERS", record->worst->absolute,
-                     record->worst->limit, record->worst->output);
+      text += format("values      {}: {}, worst {:.2g} (limit {:.2g}) in '{}'\n",
+                     printable_name(what), record->passed ? "agrees" : "DIFFERS",
+                     record->worst->absolute, record->worst->limit,
+                     printable_name(record->worst->output));
     } else {
-      text += format("values      {}: {}\n", what, record->passed ? "agrees" : record->message);
+      text += format("values      {}: {}\n", printable_name(what),
+                     record->passed ? "agrees" : printable_name(record->message));
     }
     calls.push(std::move(call));
   }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/text.h"
+
 namespace hasten {
 namespace {
 
@@ -24,7 +26,7 @@ bool is_combining(uint32_t c) { return c >= 0x0300 && c <= 0x036F; }
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
+  return printable_name(text);  // Here, for the width is that of what is shown.
 }
 
 }  // namespace
