@@ -40,13 +40,21 @@ Result<BackendEntry> program_entry(const fs::path& file, const std::string& name
 
 // A broken descriptor stays in the list: whoever uses it is told why it cannot work.
 BackendEntry entry_of(const fs::path& file, const std::string& name) {
+  const auto broken = [&](std::string why) {
+    return BackendEntry{.name = name,
+                        .library = {},
+                        .command = {},
+                        .describe = Json::object({{"error", std::move(why)}})};
+  };
+  if (const Status is_file = check_is_file(file); !is_file) {
+    return broken(is_file.error().message);
+  }
   if (file.extension() == ".so") {
     return {.name = name, .library = fs::absolute(file), .command = {}, .describe = {}};
   }
   auto entry = program_entry(file, name);
   if (entry) return *std::move(entry);
-  const std::string why = format("{}: {}", file.string(), entry.error().message);
-  return {.name = name, .library = {}, .command = {}, .describe = Json::object({{"error", why}})};
+  return broken(format("{}: {}", file.string(), entry.error().message));
 }
 
 using Found = std::map<std::string, BackendEntry>;  // The first of a name stays.
@@ -76,6 +84,7 @@ Status scan_given(const fs::path& path, Found& found) {
     scan_folder(path, found);
     return {};
   }
+  HASTEN_TRY_STATUS(check_is_file(path));
   const std::string name = name_of(path);
   if (name.empty()) {
     return Error{Code::kInvalidArgument,

@@ -2,6 +2,7 @@
 #include "backend/registry.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -68,6 +69,22 @@ TEST_CASE_FIXTURE(Folder, "Registry: a broken description is listed with its rea
     CHECK(entry->command.empty());
     CHECK(entry->describe["error"].as_string().find("hasten_") != std::string::npos);
   }
+}
+
+TEST_CASE_FIXTURE(Folder, "Registry: what is no regular file is never opened, and says so") {
+  for (const char* name : {"hasten_one.so", "hasten_two.json"}) {
+    const auto pipe = folder.path() / name;
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    const auto given = Registry::scan({pipe});
+    REQUIRE_FALSE(given);
+    CHECK(given.error().message == pipe.string() + ": is no regular file, but a pipe");
+  }
+  const auto registry = Registry::scan({folder.path()});
+  REQUIRE(registry);
+  const auto one = registry->find("one");
+  REQUIRE(one);
+  CHECK(one->library.empty());
+  CHECK(one->describe["error"].as_string().ends_with("is no regular file, but a pipe"));
 }
 
 TEST_CASE("Registry: what the user names comes first, then HASTEN_PLUGIN_PATH") {

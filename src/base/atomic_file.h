@@ -13,6 +13,8 @@ namespace hasten {
 Result<std::filesystem::path> write_target(const std::filesystem::path& path);
 // Devices and pipes ("/dev/null", "/dev/stdout") must be written in place, never replaced.
 bool is_replaceable(const std::filesystem::path& target);
+// Says so, with what it is instead. kInvalidArgument.
+Error not_replaceable(const std::filesystem::path& target);
 // A name in the folder of `target` that nothing has yet.
 std::filesystem::path temporary_name_beside(const std::filesystem::path& target);
 // fsync, rename, fsync of the folder. Removes `temporary` when it fails.

@@ -2,9 +2,11 @@
 #include "base/file_descriptor.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 
 #include "base/files.h"
 
@@ -33,6 +35,22 @@ Result<FileDescriptor> open_file(const std::filesystem::path& path, int flags, i
     return file_error((flags & O_ACCMODE) == O_RDONLY ? "reading" : "writing", path, errno);
   }
   return FileDescriptor(fd);
+}
+
+Result<FileDescriptor> open_regular_file(const std::filesystem::path& path, int flags, int mode) {
+  // A pipe that nobody is at the other end of would be waited for, as some devices would.
+  Result<FileDescriptor> file = open_file(path, flags | O_NONBLOCK | O_NOCTTY, mode);
+  if (!file) {
+    // A socket cannot be opened, and a folder not for writing: what it is says more.
+    std::error_code unknown;
+    const bool other = std::filesystem::is_other(path, unknown) ||
+                       std::filesystem::is_directory(path, unknown);
+    return other ? not_a_regular_file(path) : std::move(file).error();
+  }
+  struct stat facts {};
+  if (::fstat(file->get(), &facts) != 0) return file_error("reading", path, errno);
+  if (S_ISREG(facts.st_mode)) return file;
+  return not_a_regular_file(path);
 }
 
 Result<size_t> read_some(const FileDescriptor& file, char* to, size_t size,

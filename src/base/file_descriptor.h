@@ -30,6 +30,10 @@ class FileDescriptor {
 
 // O_CLOEXEC is always set. Errors name `path`.
 Result<FileDescriptor> open_file(const std::filesystem::path& path, int flags, int mode = 0666);
+// The same for a file of bytes that lies still. What is another kind of thing (a folder, a pipe,
+// a device, a socket) is kInvalidArgument and is never waited for.
+Result<FileDescriptor> open_regular_file(const std::filesystem::path& path, int flags,
+                                         int mode = 0666);
 // 0 at the end of the file.
 Result<size_t> read_some(const FileDescriptor& file, char* to, size_t size,
                          const std::filesystem::path& path);

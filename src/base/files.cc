@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/atomic_file.h"
@@ -46,7 +48,7 @@ fs::path folder_of(const fs::path& file) {
 }
 
 Result<std::string> read_up_to(const fs::path& path, size_t limit) {
-  HASTEN_TRY(const FileDescriptor file, open_file(path, O_RDONLY));
+  HASTEN_TRY(const FileDescriptor file, open_regular_file(path, O_RDONLY));
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return file_error("reading", path, errno);
   // The size is a first guess only: files under /proc claim to be empty.
@@ -69,6 +71,45 @@ Result<std::string> read_up_to(const fs::path& path, size_t limit) {
     }
   }
   return content;
+}
+
+std::string_view kind_of(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::fifo:
+      return "a pipe";
+    case fs::file_type::socket:
+      return "a socket";
+    case fs::file_type::character:
+    case fs::file_type::block:
+      return "a device";
+    default:
+      return "something else";
+  }
+}
+
+// A device or a pipe. A pipe is given a moment to find its reader; a plain open() would wait
+// for one for ever.
+Result<FileDescriptor> open_in_place(const fs::path& path) {
+  constexpr std::chrono::milliseconds kBetween(20);
+  constexpr int kTries = 100;
+  std::error_code ignored;
+  const bool is_pipe = fs::is_fifo(path, ignored);
+  for (int i = 0;; ++i) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) {
+      FileDescriptor file(fd);
+      // Once it is open, a slow reader is waited for.
+      if (::fcntl(fd, F_SETFL, 0) != 0) return file_error("writing", path, errno);
+      return file;
+    }
+    if (errno == EINTR) continue;
+    if (!is_pipe || errno != ENXIO) return file_error("writing", path, errno);
+    if (i == kTries) {
+      return Error{Code::kIo, path.string() + ": is a pipe that nobody reads",
+                   "start its reader first, or name a regular file"};
+    }
+    std::this_thread::sleep_for(kBetween);
+  }
 }
 
 struct OwnObject {
@@ -111,16 +152,30 @@ Status check_is_file(const fs::path& path) {
   if (type == fs::file_type::not_found) {
     return Error{Code::kInvalidArgument, path.string() + ": does not exist"};
   }
+  // What cannot be asked for its type cannot be read either, and reading tells why.
+  if (type == fs::file_type::regular || type == fs::file_type::none) return {};
+  return not_a_regular_file(path);
+}
+
+Error not_a_regular_file(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_type type = fs::status(path, ignored).type();
   if (type == fs::file_type::directory) {
-    return Error{Code::kInvalidArgument, path.string() + ": is a folder, not a file"};
+    return {Code::kInvalidArgument, path.string() + ": is a folder, not a file"};
   }
-  return {};  // Whether it can be read shows when it is.
+  return {Code::kInvalidArgument,
+          format("{}: is no regular file, but {}", path.string(), kind_of(type)),
+          "files are read more than once and by several processes: copy the content into a "
+          "regular file and name that"};
 }
 
 Status check_has_folder(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     return Error{Code::kInvalidArgument, path.string() + ": is a folder", "name a file in it"};
+  }
+  if (fs::is_socket(path, ignored) || fs::is_block_file(path, ignored)) {
+    return not_replaceable(path);
   }
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   if (fs::is_directory(folder, ignored)) return {};
@@ -174,6 +229,12 @@ bool is_replaceable(const fs::path& target) {
   return status.type() == fs::file_type::regular || status.type() == fs::file_type::not_found;
 }
 
+Error not_replaceable(const fs::path& target) {
+  Error error = not_a_regular_file(target);
+  error.hint = "name a file that is not there yet, or a regular one";
+  return error;
+}
+
 fs::path temporary_name_beside(const fs::path& target) {
   // Short and independent of the target's name, which may already be as long as a name can be.
   static std::atomic<unsigned> counter{0};
@@ -207,7 +268,8 @@ Status commit_file(const fs::path& temporary, const fs::path& target) {
 Status write_file_atomically(const fs::path& path, std::string_view content) {
   HASTEN_TRY(const fs::path target, write_target(path));
   if (!is_replaceable(target)) {
-    HASTEN_TRY(const FileDescriptor file, open_file(target, O_WRONLY));
+    HASTEN_TRY_STATUS(check_has_folder(target));
+    HASTEN_TRY(const FileDescriptor file, open_in_place(target));
     return write_all(file, content, path);
   }
   const fs::path temporary = temporary_name_beside(target);

@@ -17,20 +17,23 @@ namespace hasten {
 // "writing '/a/b': No space left on device", with the remedy where there is one. kIo.
 Error file_error(std::string_view doing, const std::filesystem::path& path, int error_number);
 
-// Is there a file of this name? kInvalidArgument otherwise: for a name that a user gave.
+// Is there a regular file of this name? kInvalidArgument otherwise: for a name that a user gave.
 Status check_is_file(const std::filesystem::path& path);
+// "/a/b: is no regular file, but a pipe", for what is there but cannot be read like a file.
+Error not_a_regular_file(const std::filesystem::path& path);
 // Is there a folder for it to be written into? kInvalidArgument otherwise, too.
 Status check_has_folder(const std::filesystem::path& path);
 // That a result is not written over one of `others`, whatever name it has there (links
 // included): kInvalidArgument. Empty paths are nobody's.
 Status check_is_none_of(const std::filesystem::path& written,
                         const std::vector<std::filesystem::path>& others);
+// Neither waits for a pipe: see open_regular_file().
 Result<std::string> read_file(const std::filesystem::path& path);
 // At most `limit` bytes from the start.
 Result<std::string> read_prefix(const std::filesystem::path& path, size_t limit);
 // Temporary name in the same folder, fsync, rename, fsync of the folder: a reader
 // sees the old file or the new one. A full disk leaves the old one. Symbolic links
-// are followed; a device or a pipe is written in place.
+// are followed; a device or a pipe is written in place, and fails where nobody reads it.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
 Status make_folder(const std::filesystem::path& path);  // With parents.
 // Can a file be created in this folder? Asked before long work.

@@ -58,7 +58,51 @@ TEST_CASE("read_prefix: stops at the limit or at the end") {
   CHECK(*read_prefix(folder.path() / "f", 10) == "0123456789");
   CHECK(*read_prefix(folder.path() / "f", 99) == "0123456789");
   CHECK(read_prefix(folder.path() / "f", 0)->empty());
-  CHECK(read_prefix("/dev/zero", 10'000)->size() == 10'000);
+}
+
+TEST_CASE("what is no regular file is refused at once, whoever is at its other end") {
+  const TemporaryFolder folder = folder_for("files");
+  const fs::path pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const fs::path link = folder.path() / "link";
+  fs::create_symlink("pipe", link);
+  const fs::path socket = folder.path() / "socket";
+  REQUIRE(::mknod(socket.c_str(), S_IFSOCK | 0600, 0) == 0);
+  const auto check = [](const fs::path& path, const std::string& message) {
+    for (const Error& error :
+         {read_file(path).error(), read_prefix(path, 4).error(), check_is_file(path).error(),
+          open_regular_file(path, O_WRONLY | O_APPEND).error()}) {
+      CHECK(error.code == Code::kInvalidArgument);
+      CHECK(error.message == path.string() + message);
+      CHECK(error.hint.find("copy the content into a regular file") != std::string::npos);
+    }
+  };
+  check(pipe, ": is no regular file, but a pipe");
+  check(link, ": is no regular file, but a pipe");
+  check(socket, ": is no regular file, but a socket");
+  check("/dev/null", ": is no regular file, but a device");
+}
+
+TEST_CASE("open_regular_file: opens a file for reading and writing as open() does") {
+  const TemporaryFolder folder = folder_for("files");
+  const fs::path file = folder.path() / "f";
+  const auto writer = open_regular_file(file, O_WRONLY | O_CREAT | O_APPEND);
+  REQUIRE(writer);
+  REQUIRE(write_all(*writer, "text", file));
+  CHECK(*read_file(file) == "text");
+  CHECK(open_regular_file(folder.path() / "none", O_RDONLY).error().code == Code::kIo);
+}
+
+TEST_CASE("write_file_atomically: a pipe without a reader, a socket and a disk are refused") {
+  const TemporaryFolder folder = folder_for("files");
+  const fs::path pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(write_file_atomically(pipe, "x").error().message ==
+        pipe.string() + ": is a pipe that nobody reads");
+  const fs::path socket = folder.path() / "socket";
+  REQUIRE(::mknod(socket.c_str(), S_IFSOCK | 0600, 0) == 0);
+  CHECK(write_file_atomically(socket, "x").error().message ==
+        socket.string() + ": is no regular file, but a socket");
 }
 
 TEST_CASE("read_file: errors name the path and the reason") {
@@ -68,7 +112,7 @@ TEST_CASE("read_file: errors name the path and the reason") {
   CHECK(missing.error().message == "reading '/no/such/模型.onnx': No such file or directory");
   const auto folder = read_file("/");
   REQUIRE_FALSE(folder);
-  CHECK(folder.error().message == "reading '/': Is a directory");
+  CHECK(folder.error().message == "/: is a folder, not a file");
 }
 
 TEST_CASE("check_is_file, check_has_folder: a name that leads nowhere is the caller's mistake") {

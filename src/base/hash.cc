@@ -55,7 +55,7 @@ std::string sha256(std::string_view bytes) {
 }
 
 Result<std::string> sha256_of_file(const std::filesystem::path& path) {
-  HASTEN_TRY(const FileDescriptor file, open_file(path, O_RDONLY));
+  HASTEN_TRY(const FileDescriptor file, open_regular_file(path, O_RDONLY));
   Sha256 hash;
   std::vector<char> buffer(size_t{1} << 20);
   while (true) {

@@ -120,11 +120,9 @@ ZipReader::~ZipReader() = default;
 Result<ZipReader> ZipReader::open(const fs::path& path, EntryNames names) {
   // Asked first: libzip takes an empty file for an archive without entries, and its own
   // messages for these do not say more than "read error".
-  HASTEN_TRY(const FileDescriptor file, open_file(path, O_RDONLY));
+  HASTEN_TRY(const FileDescriptor file, open_regular_file(path, O_RDONLY));
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return file_error("reading", path, errno);
-  if (S_ISDIR(facts.st_mode)) return file_error("reading", path, EISDIR);
-  if (!S_ISREG(facts.st_mode)) return damaged(path, "it is no plain file");
   if (facts.st_size == 0) return damaged(path, "it is empty");
 
   auto impl = std::make_unique<Impl>();

@@ -85,10 +85,7 @@ Result<ZipWriter> ZipWriter::create(const fs::path& path, EntryNames names) {
   impl->path = path;
   impl->names = names;
   HASTEN_TRY(impl->target, write_target(path));
-  if (!is_replaceable(impl->target)) {
-    return Error{Code::kInvalidArgument,
-                 format("writing '{}': a zip archive has to be a plain file", path.string())};
-  }
+  if (!is_replaceable(impl->target)) return not_replaceable(path);
   HASTEN_TRY_STATUS(check_writable(impl->target.parent_path()));
   impl->temporary = temporary_name_beside(impl->target);
   int code = 0;

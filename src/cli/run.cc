@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -126,7 +127,8 @@ std::string to_text(const Json& call) {
   for (const Json& output : call["outputs"].items()) {
     std::vector<std::string> shape;
     for (const Json& size : output["shape"].items()) shape.push_back(format("{}", size.as_int()));
-    text += format("{:<24} {}[{}]\n", output["name"].as_string(), output["dtype"].as_string(),
+    text += format("{:<24} {}[{}]\n", printable_name(output["name"].as_string()),
+                   output["dtype"].as_string(),
                    join(shape, ","));
   }
   if (call["output"].is_string()) text += format("written to {}\n", call["output"].as_string());
@@ -180,8 +182,10 @@ int run_run(const RunCommand& command) {
   std::vector<std::filesystem::path> read = command.inputs;
   read.push_back(command.target);
   for (size_t i = 0; i < command.inputs.size(); ++i) {
-    const Status apart = check_is_none_of(output_path(command, i), read);
+    const std::filesystem::path output = output_path(command, i);
+    const Status apart = check_is_none_of(output, read);
     if (!apart) return fail(apart.error());
+    if (!output.empty() && !is_replaceable(output)) return fail(not_replaceable(output));
   }
   if (is_artifact(command.target)) {
     LoadOptions options;

@@ -33,19 +33,33 @@ Error bad_folder(const fs::path& path) {
     }
   }
   std::ranges::sort(models);
-  return bad(path, "is a folder, not a model file",
-             models.empty() ? "" : format("it holds {}", join(models, ", ")));
+  std::string hint = models.empty() ? "give one file: an .onnx, .pt or .pt2, or a .hasten that "
+                                      "`hasten tune` wrote"
+                                    : format("it holds {}", join(models, ", "));
+  if (fs::exists(path / "manifest.json", ignored)) {
+    hint = "it seems to be an unpacked artifact: give the .hasten file, as `hasten tune` wrote it";
+  }
+  return bad(path, "is a folder, not a model file", std::move(hint));
 }
 
 Status check_is_model_file(const fs::path& path) {
   std::error_code ignored;
   const fs::file_type type = fs::status(path, ignored).type();
   if (type == fs::file_type::directory) return bad_folder(path);
-  HASTEN_TRY_STATUS(check_is_file(path));
-  // A pipe or a device could block for ever, and cannot be read twice. What cannot be asked
-  // for its type cannot be read either, and reading tells why.
-  if (type == fs::file_type::regular || type == fs::file_type::none) return {};
-  return bad(path, "is no regular file");
+  return check_is_file(path);
+}
+
+// "/dev/stdin" and its like lead every process to another file: children are told which is meant.
+Result<fs::path> known_to_all(const fs::path& path) {
+  const fs::path top = path.relative_path().begin() == path.relative_path().end()
+                           ? fs::path()
+                           : *path.relative_path().begin();
+  if (top != "dev" && top != "proc") return path;
+  std::error_code failure;
+  fs::path real = fs::canonical(path, failure);
+  if (!failure) return real;
+  return bad(path, "leads to a file that has no name any more",
+             "copy the content into a file and give that");
 }
 
 // Is `inner` in `folder` or deeper? Both are canonical.
@@ -94,7 +108,8 @@ Result<fs::path> resolve_external(const fs::path& model, const OnnxExternalData&
   return real;
 }
 
-// The external files of an ONNX model by the name that the model has for them.
+// The external files of an ONNX model by the name that the model has for them. Refuses what
+// cannot be answered by any engine.
 Result<std::map<std::string, fs::path>> external_files(const Model& model) {
   auto read = read_onnx(model.path);
   if (!read) {
@@ -103,6 +118,10 @@ Result<std::map<std::string, fs::path>> external_files(const Model& model) {
     return bad(model.path,
                format("is an ONNX model that is truncated or damaged ({})", error.message),
                "copy, download or export it again");
+  }
+  if (read->outputs.empty()) {
+    return bad(model.path, "is an ONNX model without outputs, so there is nothing to compute",
+               "name what it is to give as outputs of its graph, and export it again");
   }
   std::map<std::string, fs::path> files;
   for (const OnnxExternalData& data : read->external_data) {
@@ -119,6 +138,7 @@ Result<Model> open_model(const fs::path& path) {
   model.path = fs::absolute(path, failure).lexically_normal();
   if (path.empty() || failure) return bad(path, "is no path");
   HASTEN_TRY_STATUS(check_is_model_file(model.path));
+  HASTEN_TRY(model.path, known_to_all(model.path));
   HASTEN_TRY(model.format, recognise(model.path));
   std::map<std::string, fs::path> external;
   if (model.format == "onnx") {

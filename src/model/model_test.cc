@@ -2,12 +2,14 @@
 #include "model/model.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
 #include "base/hash.h"
 #include "base/test_support.h"
+#include "base/text.h"
 #include "base/zip.h"
 #include "model/onnx_test_file.h"
 
@@ -80,7 +82,7 @@ TEST_CASE("open_model: a format is known by content, whatever the name") {
 
 TEST_CASE("open_model: an ONNX file whose fields stand in another order is one all the same") {
   const Folder folder;
-  const std::string graph = bytes_field(7, "");
+  const std::string graph = bytes_field(7, onnx_graph({}));
   const std::string opset = bytes_field(8, varint_field(2, 17));
   CHECK(format_of(folder.put("m", graph + opset + varint_field(1, 8))) == "onnx");
 }
@@ -101,12 +103,34 @@ TEST_CASE("open_model: what is no file at all") {
   CHECK(contains(refusal(folder.put("e.onnx", "")), "is empty"));
   CHECK(refusal(folder.folder.path()) == "is a folder, not a model file");
   CHECK(hint(folder.folder.path()) == "it holds e.onnx");
+  folder.put("unpacked/manifest.json", "{}");
+  CHECK(contains(hint(folder.folder.path() / "unpacked"), "unpacked artifact"));
+  folder.put("other/readme.txt", "x");
+  CHECK(contains(hint(folder.folder.path() / "other"), "a .hasten that `hasten tune` wrote"));
   folder.put("tf/saved_model.pb", "x");
   CHECK(contains(refusal(folder.folder.path() / "tf"), "TensorFlow SavedModel"));
   const fs::path pipe = folder.folder.path() / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(refusal(pipe) == "is no regular file");
+  CHECK(refusal(pipe) == "is no regular file, but a pipe");
   CHECK_FALSE(open_model(""));
+}
+
+TEST_CASE("open_model: an ONNX model that gives nothing is refused before anything runs") {
+  const Folder folder;
+  OnnxParts parts;
+  parts.outputs = {};
+  CHECK(contains(refusal(folder.put("none.onnx", onnx_file(parts))), "without outputs"));
+}
+
+TEST_CASE("open_model: what leads each process to another file is named by the file itself") {
+  const Folder folder;
+  const fs::path file = folder.put("m.onnx", onnx_file({}));
+  const FileDescriptor opened = *open_file(file, O_RDONLY);
+  const auto model = open_model(format("/dev/fd/{}", opened.get()));
+  REQUIRE(model);
+  CHECK(model->path == fs::canonical(file));
+  fs::remove(file);
+  CHECK(contains(refusal(format("/proc/self/fd/{}", opened.get())), "no name any more"));
 }
 
 TEST_CASE("open_model: says what else a file is, and what to do") {
@@ -121,6 +145,7 @@ TEST_CASE("open_model: says what else a file is, and what to do") {
   CHECK(contains(refusal(folder.put_zip("x.npz", {"a.npy", "b.npy"})), "NumPy arrays"));
   CHECK(contains(refusal(folder.put_zip("x.keras", {"config.json", "model.weights.h5"})), "Keras"));
   CHECK(contains(refusal(folder.put_zip("x.zip", {"readme.txt"})), "a zip archive, but no model"));
+  CHECK(contains(refusal(folder.put_zip("x.hasten", {"readme.txt"})), "it has no manifest.json"));
   CHECK(contains(refusal(folder.put("w", std::string("\x40\0\0\0\0\0\0\0{\"a\"", 12))),
                  "safetensors"));
   CHECK(contains(refusal(folder.put("g", "GGUF\3")), "GGUF"));

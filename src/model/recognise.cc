@@ -137,7 +137,7 @@ Result<std::string> recognise_zip(const std::vector<ZipEntry>& entries, const st
     return foreign(what, "an archive of NumPy arrays (.npz)",
                    "arrays are inputs: give it with --input");
   }
-  return foreign(what, "a zip archive, but no model", "");
+  return foreign(what, "a zip archive, but no model, and no artifact: it has no manifest.json", "");
 }
 
 Error foreign_file(std::string_view prefix, const std::string& what) {

@@ -22,7 +22,7 @@ constexpr size_t kWindow = 64 * 1024;
 }  // namespace
 
 Result<WireReader> WireReader::open(const std::filesystem::path& path) {
-  HASTEN_TRY(FileDescriptor file, open_file(path, O_RDONLY));
+  HASTEN_TRY(FileDescriptor file, open_regular_file(path, O_RDONLY));
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return file_error("reading", path, errno);
   return WireReader(std::move(file), static_cast<uint64_t>(info.st_size));

@@ -18,6 +18,9 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxEntries = 100'000;
 constexpr uint64_t kMaxManifestBytes = 64 << 20;
 constexpr std::string_view kManifest = "manifest.json";
+constexpr std::string_view kExpected =
+    "an artifact is one file that `hasten tune -o NAME.hasten` wrote; `hasten inspect` says what "
+    "a file is";
 // Entries up to here are hashed in memory, larger ones through a file.
 constexpr uint64_t kInMemory = 16 << 20;
 
@@ -101,12 +104,15 @@ ArtifactFile::ArtifactFile(fs::path path, ZipReader zip, Manifest manifest)
     : path_(std::move(path)), zip_(std::move(zip)), manifest_(std::move(manifest)) {}
 
 Result<ArtifactFile> ArtifactFile::open(const fs::path& path) {
-  HASTEN_TRY_STATUS(check_is_file(path));
+  if (Status file = check_is_file(path); !file) {
+    if (fs::is_directory(path)) file.error().hint = kExpected;
+    return std::move(file).error();
+  }
   HASTEN_TRY(ZipReader zip, ZipReader::open(path));
   HASTEN_TRY_STATUS(check_sizes(path, zip.entries()));
   if (!zip.contains(kManifest)) {
     Error error = bad(path, "is no artifact: it has no manifest.json");
-    error.hint = "`hasten tune` writes artifacts; `hasten inspect` says what a file is";
+    error.hint = kExpected;
     return error;
   }
   HASTEN_TRY(const std::string text, zip.read(kManifest, kMaxManifestBytes));

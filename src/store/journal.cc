@@ -30,7 +30,7 @@ std::filesystem::path journal_path(const std::filesystem::path& artifact) {
 }
 
 Result<Journal> Journal::create(const std::filesystem::path& path) {
-  HASTEN_TRY(FileDescriptor file, open_file(path, O_WRONLY | O_CREAT | O_APPEND));
+  HASTEN_TRY(FileDescriptor file, open_regular_file(path, O_WRONLY | O_CREAT | O_APPEND));
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return file_error("locking", path, errno);
     return Error{Code::kIo, format("another process is writing '{}'", path.string()),

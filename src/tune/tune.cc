@@ -104,11 +104,14 @@ Status check_places(const TuneOptions& options) {
     if (!is_replaceable(file)) {
       // A report is written into a device or a pipe as it is; an archive cannot be.
       if (file == options.json) continue;
-      return Error{Code::kInvalidArgument, file.string() + ": an artifact has to be a plain file"};
+      return not_replaceable(file);
     }
     const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
     HASTEN_TRY_STATUS(check_writable(folder));
   }
+  if (options.output.empty()) return {};
+  const std::filesystem::path journal = journal_path(options.output);
+  if (!is_replaceable(journal)) return not_replaceable(journal);
   return {};
 }
 
