@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <functional>
 
 #include "base/files.h"
 #include "base/hash.h"
@@ -30,7 +31,7 @@ Manifest manifest_of() {
   manifest.graphs = {graph};
   manifest.payloads = {{"payload/0", {"one", {{"threads", "2"}}}, "1.2", {"avx2"}},
                        {"payload/1", {"two", {}}, "", {}}};
-  manifest.report = Json::object({{"winner", "one"}});
+  manifest.report = Json::object({{"strategy", "one"}});
   return manifest;
 }
 
@@ -105,6 +106,44 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// A place in a JSON value: how to change what is there, and its name in messages.
+struct Place {
+  std::string path;
+  Json value;
+  std::function<Json(Json)> with;  // The whole, with another value here.
+};
+
+void collect(const Json& value, const std::string& path, const std::function<Json(Json)>& with,
+             std::vector<Place>& places) {
+  if (!path.empty()) places.push_back({path, value, with});
+  for (size_t i = 0; i < value.members().size(); ++i) {
+    const auto& [key, member] = value.members()[i];
+    collect(member, path.empty() ? key : path + "." + key,
+            [&value, with, name = key](Json other) {
+              return with(Json(value).set(name, std::move(other)));
+            },
+            places);
+  }
+  for (size_t i = 0; i < value.items().size(); ++i) {
+    collect(value.items()[i], format("{}[{}]", path, i),
+            [&value, with, i](Json other) {
+              Json::Array items = value.items();
+              items[i] = std::move(other);
+              return with(Json(std::move(items)));
+            },
+            places);
+  }
+}
+
+// Which values of another type than `value` a field may have.
+bool is_alternative(const std::string& path, const Json& value, const Json& other) {
+  const bool setting = path.starts_with("payloads[0].config.");
+  if (setting) return other.is_string() || other.is_int() || other.is_bool();
+  if (value.is_number() && !value.is_int()) return other.is_number();
+  // Axes that do not vary have none; and an artifact need not tell how it was chosen.
+  return other.is_null() && (path.ends_with(".multiplier") || path.starts_with("report"));
+}
+
 }  // namespace
 
 TEST_CASE("artifact: what is written is read back") {
@@ -121,7 +160,7 @@ TEST_CASE("artifact: what is written is read back") {
   CHECK(manifest.payloads[0].candidate.label() == "one:threads=2");
   CHECK(manifest.payloads[0].library_version == "1.2");
   CHECK(manifest.payloads[0].instruction_sets == std::vector<std::string>{"avx2"});
-  CHECK(manifest.report["winner"].as_string() == "one");
+  CHECK(manifest.report["strategy"].as_string() == "one");
   CHECK(manifest.sha256.at("payload/1/deep/w.bin") == sha256("weights 1"));
   CHECK(manifest.sha256.size() == 6);
   CHECK(file->verify_hashes());
@@ -326,6 +365,50 @@ TEST_CASE("artifact: a zip without a manifest, or with nonsense in it, is no art
   CHECK(contains(refusal(Json(json).set("payloads", Json::array())), "which is no payload"));
   CHECK(contains(refusal(Json(json).set("sha256", Json::object({{"a", "short"}}))),
                  "has no SHA-256 for entry 'a'"));
+}
+
+TEST_CASE("artifact: every field of the manifest has its type, and is named where it has not") {
+  const Made made;
+  Manifest manifest = manifest_of();
+  manifest.report = Json::object(
+      {{"winner", Json::object({{"why", "it is fast"}, {"selected_batch_size", 4}})}});
+  REQUIRE(made.write(manifest));
+  const auto file = ArtifactFile::open(made.path);
+  REQUIRE(file);
+  const Json whole = file->manifest().to_json();
+  std::vector<Place> places;
+  collect(whole, "", [](Json json) { return json; }, places);
+  CHECK(places.size() > 60);
+  const Json values[] = {nullptr, true, 7, 0.5, "text", Json::array(), Json::object()};
+  for (const Place& place : places) {
+    for (const Json& value : values) {
+      const bool same = value.is_null() == place.value.is_null() &&
+                        value.is_bool() == place.value.is_bool() &&
+                        value.is_int() == place.value.is_int() &&
+                        value.is_number() == place.value.is_number() &&
+                        value.is_string() == place.value.is_string() &&
+                        value.is_array() == place.value.is_array();
+      if (same) continue;
+      CAPTURE(place.path);
+      CAPTURE(value.dump());
+      const auto read = Manifest::from_json(place.with(value));
+      CHECK(read.has_value() == is_alternative(place.path, place.value, value));
+      if (read) continue;
+      CHECK(read.error().code == Code::kInvalidArgument);
+      const std::string named = place.path == "schema" ? "has no schema number"
+                                : value.is_null() && place.path.ends_with(".symbol")
+                                    ? "is no axis of a graph"  // Static ones have none.
+                                    : "'" + place.path + "' is ";
+      CHECK(contains(read.error().message, named));
+      CHECK(contains(read.error().hint, "the artifact is damaged"));
+    }
+  }
+}
+
+TEST_CASE("artifact: a range that ends before it begins is refused") {
+  Manifest manifest = manifest_of();
+  manifest.graphs[0].routes[0].ranges["B"] = {8, 1};
+  CHECK(contains(refusal(manifest.to_json()), "has the range [8,1] for 'B'"));
 }
 
 TEST_CASE("artifact: a payload's name cannot lead out of the folder it is unpacked to") {

@@ -2,6 +2,7 @@
 #include "store/artifact.h"
 
 #include "base/text.h"
+#include "store/manifest_types.h"
 
 #include <algorithm>
 #include <iterator>
@@ -42,7 +43,7 @@ Result<Route> route_from_json(const Json& json) {
   route.payload = json["payload"].as_string();
   for (const auto& [symbol, range] : json["ranges"].members()) {
     const Json::Array& ends = range.items();
-    if (ends.size() != 2 || !ends[0].is_int() || !ends[1].is_int()) {
+    if (ends.size() != 2 || ends[0].as_int() > ends[1].as_int()) {
       return bad(format("has the range {} for '{}'", range.dump(), symbol));
     }
     route.ranges[symbol] = {ends[0].as_int(), ends[1].as_int()};
@@ -153,6 +154,9 @@ Result<Manifest> Manifest::from_json(const Json& json) {
         "use the hasten that wrote it, a newer one, or tune again"};
   }
   manifest.schema = static_cast<int>(schema);
+  if (Status types = check_manifest_types(json); !types) {
+    return bad("is wrong: " + types.error().message);
+  }
   for (const Json& item : json["graphs"].items()) {
     HASTEN_TRY(ArtifactGraph graph, graph_from_json(item));
     manifest.graphs.push_back(std::move(graph));
