@@ -11,6 +11,8 @@
 
 #include <onnxruntime_c_api.h>
 
+#include "message.h"
+
 namespace hasten {
 namespace {
 
@@ -40,7 +42,7 @@ const OrtApi* ort = nullptr;
 void check(OrtStatus* status, hasten_code fallback, std::string_view what) {
   if (!status) return;
   const OrtErrorCode code = ort->GetErrorCode(status);
-  const std::string message = ort->GetErrorMessage(status);
+  const std::string message = without_source_places(ort->GetErrorMessage(status));
   ort->ReleaseStatus(status);
   hasten_code ours = fallback;
   if (code == ORT_NOT_IMPLEMENTED) ours = HASTEN_UNSUPPORTED;
@@ -50,7 +52,10 @@ void check(OrtStatus* status, hasten_code fallback, std::string_view what) {
       message.find("Failed to allocate memory") != message.npos) {
     ours = HASTEN_OUT_OF_MEMORY;
   }
-  throw PluginError(ours, std::string(what) + ": " + message);
+  const std::string remedy = remedy_for(message);
+  if (!remedy.empty()) ours = HASTEN_UNSUPPORTED;
+  throw PluginError(ours,
+                    std::string(what) + ": " + message + (remedy.empty() ? "" : "\n" + remedy));
 }
 
 const Library& Library::get() {

@@ -36,12 +36,14 @@ Code from_c(hasten_code code) {
 Error error_of(hasten_code code, const std::string& text, std::string_view backend) {
   // A plugin may speak any encoding; our messages are UTF-8.
   Error error{from_c(code), valid_utf8(text)};
-  if (error.code == Code::kUnavailable) {
-    // The contract: a sentence, then the remedy on a line of its own.
-    if (const size_t line = error.message.find('\n'); line != std::string::npos) {
-      error.hint = std::string(trim(std::string_view(error.message).substr(line + 1)));
-      error.message.resize(line);
-    }
+  // The contract: a sentence, then the remedy on a line of its own. What an engine says of a
+  // model may have lines of its own, and more of them.
+  const size_t line = error.message.find('\n');
+  const bool two_lines = line != std::string::npos && line == error.message.rfind('\n');
+  if (line != std::string::npos &&
+      (error.code == Code::kUnavailable || (error.code == Code::kUnsupported && two_lines))) {
+    error.hint = std::string(trim(std::string_view(error.message).substr(line + 1)));
+    error.message.resize(line);
   }
   if (error.message.empty()) {
     error.message =
