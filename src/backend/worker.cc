@@ -149,6 +149,12 @@ Result<CallResult> Worker::run(size_t slot, nanoseconds timeout) {
   HASTEN_TRY(const Json reply, impl_->channel.exchange(request, timeout));
   try {
     HASTEN_TRY(std::vector<Tensor> outputs, impl_->read_outputs(reply["outputs"]));
+    if (outputs.empty()) {
+      return Error{Code::kUnsupported,
+                   format("{}: the model returns no tensor, so there is nothing to compare",
+                          backend()),
+                   "let it return what it computes"};
+    }
     return CallResult{std::move(outputs), nanoseconds(reply["duration_ns"].as_int())};
   } catch (const std::bad_alloc&) {
     return Error{Code::kOutOfMemory,

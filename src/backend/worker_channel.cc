@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -29,6 +30,8 @@ constexpr nanoseconds kSlice = milliseconds(50);
 constexpr nanoseconds kTurnTime = std::chrono::seconds(1);
 // A dying process needs time to free its memory, not more.
 constexpr nanoseconds kDeathTime = std::chrono::seconds(2);
+// How much later than a child's end the request to stop may be seen that goes with it.
+constexpr nanoseconds kStopTime = milliseconds(500);
 constexpr nanoseconds kShutDownTime = std::chrono::seconds(5);
 
 Error system_error(std::string_view what) {
@@ -224,6 +227,10 @@ Status WorkerChannel::within_memory(std::string_view op, std::optional<uint64_t>
 
 Error WorkerChannel::died(std::string_view op) {
   const auto status = child_.wait_for(kDeathTime);
+  // Who ends us may end our children with us, and they may be the first to go.
+  if (status && (status->signal == SIGINT || status->signal == SIGTERM) && stop_comes()) {
+    return end({Code::kCancelled, format("{}: cancelled during '{}'", options_.backend.name, op)});
+  }
   std::string how = "closed its connection";
   if (status && status->signal != 0) how = status->describe();
   if (status && status->signal == 0) how = "ended with " + status->describe();
@@ -235,6 +242,14 @@ Error WorkerChannel::died(std::string_view op) {
               format("{}: the worker {}{} during '{}'{}", options_.backend.name,
                      status && status->signal != 0 ? "was " : "", how, op, last_words()),
               std::move(hint)});
+}
+
+bool WorkerChannel::stop_comes() const {
+  const nanoseconds deadline = now() + kStopTime;
+  while (options_.stop.stop_possible() && !options_.stop.stop_requested() && now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return options_.stop.stop_requested();
 }
 
 Error WorkerChannel::end(Error why) {

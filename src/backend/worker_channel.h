@@ -52,6 +52,7 @@ class WorkerChannel {
   // Ends the worker when there is an excess.
   Status within_memory(std::string_view op, std::optional<uint64_t> excess);
   Error died(std::string_view op);
+  bool stop_comes() const;
   void close();
   std::string last_words() const;
 

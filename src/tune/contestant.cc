@@ -99,7 +99,7 @@ Status check(Workshop& shop, const Original& original, Contestant& contestant) {
 
   Worker& worker = *contestant.worker;
   const CheckCase& first = *contestant.first_case(original);
-  Result<CallAudit> audit = audit_calls(worker, original, first, shop.options);
+  Result<CallAudit> audit = audit_calls(worker, original, first, shop.run_timeout());
   if (!audit) return std::move(audit).error().within(first.reference.what + ", other values");
   records.push_back(judge_audit(*audit, original));
   if (records.back().passed) {
@@ -281,6 +281,7 @@ WorkerOptions worker_options(const Workshop& shop, const BackendEntry& backend,
   options.work_dir = folder;
   options.threads = shop.threads;
   options.memory_limit_bytes = shop.memory_limit_bytes;
+  options.start_timeout = shop.in_study(options.start_timeout);
   options.stop = shop.options.stop;
   return options;
 }

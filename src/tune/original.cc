@@ -16,14 +16,14 @@ namespace hasten {
 namespace {
 
 Result<CallResult> call(Worker& worker, std::span<const Tensor> inputs,
-                        const TuneOptions& options) {
-  HASTEN_TRY_STATUS(worker.set_inputs(kCheckSlot, inputs, options.run_timeout));
-  return worker.run(kCheckSlot, options.run_timeout);
+                        std::chrono::nanoseconds timeout) {
+  HASTEN_TRY_STATUS(worker.set_inputs(kCheckSlot, inputs, timeout));
+  return worker.run(kCheckSlot, timeout);
 }
 
 Result<std::vector<Tensor>> answer(Worker& worker, std::span<const Tensor> inputs,
-                                   const TuneOptions& options) {
-  HASTEN_TRY(CallResult called, call(worker, inputs, options));
+                                   std::chrono::nanoseconds timeout) {
+  HASTEN_TRY(CallResult called, call(worker, inputs, timeout));
   return std::move(called.outputs);
 }
 
@@ -87,7 +87,7 @@ CheckCase case_of(std::string what, std::vector<Tensor> inputs, std::vector<Tens
 Status run_samples(Workshop& shop, Original& original) {
   for (size_t i = 0; i < original.samples.size(); ++i) {
     const Sample& sample = original.samples[i];
-    Result<CallResult> called = call(*original.worker, sample.inputs, shop.options);
+    Result<CallResult> called = call(*original.worker, sample.inputs, shop.run_timeout());
     if (!called) {
       return std::move(called).error().within(
           format("the original model cannot answer sample {} ({})", i, sample.origin));
@@ -115,7 +115,7 @@ Status run_planned_sizes(Workshop& shop, Original& original, bool batch_is_guess
         is_batch ? make_batch(original.graph, sample.inputs, planned.size)
                  : resize_symbol(original.graph, sample.inputs, planned.symbol, planned.size);
     HASTEN_TRY(Worker * worker, at_hand(shop, original));
-    Result<std::vector<Tensor>> outputs = answer(*worker, inputs, shop.options);
+    Result<std::vector<Tensor>> outputs = answer(*worker, inputs, shop.run_timeout());
     if (shop.stopped()) return Error{Code::kCancelled, "the tune was ended"};
     if (outputs) {
       original.cases.push_back(
@@ -151,10 +151,9 @@ void probe_wide_integers(Workshop& shop, Original& original) {
   Result<Worker> worker = build_original(shop, original, original.trial.candidate,
                                          folder_for(shop, original, "wide-integers"));
   if (!worker) return;
-  TuneOptions options = shop.options;
-  options.run_timeout = std::min(options.run_timeout, kTimeout);
   std::vector<Tensor> inputs = beyond_32_bits(first.inputs);
-  Result<std::vector<Tensor>> outputs = answer(*worker, inputs, options);
+  Result<std::vector<Tensor>> outputs =
+      answer(*worker, inputs, std::min(shop.run_timeout(), kTimeout));
   if (!outputs) return;
   original.cases.push_back(
       case_of("integers beyond 32 bits", std::move(inputs), std::move(*outputs), original.graph));
@@ -163,7 +162,7 @@ void probe_wide_integers(Workshop& shop, Original& original) {
 Status study_behaviour(Workshop& shop, Original& original) {
   const CheckCase& first = original.cases.front();
   HASTEN_TRY(Worker * worker, at_hand(shop, original));
-  HASTEN_TRY(const CallResult again, call(*worker, first.inputs, shop.options));
+  HASTEN_TRY(const CallResult again, call(*worker, first.inputs, shop.run_timeout()));
   const CheckRecord repeat =
       check_outputs(again.outputs, first.reference, original.tolerances, original.output_names);
   original.repeatable = repeat.passed;
@@ -172,11 +171,11 @@ Status study_behaviour(Workshop& shop, Original& original) {
         "two calls of the original with the same inputs differ: it is random or keeps state "
         "between calls, so no candidate can be proved and the original is kept");
   }
-  Result<CallAudit> audit = audit_calls(*worker, original, first, shop.options);
+  Result<CallAudit> audit = audit_calls(*worker, original, first, shop.run_timeout());
   if (!audit) {
     original.takes_other_values = false;
     HASTEN_TRY(worker, at_hand(shop, original));
-    audit = audit_calls(*worker, original, first, shop.options);
+    audit = audit_calls(*worker, original, first, shop.run_timeout());
   }
   HASTEN_TRY(original.audit, std::move(audit));
   study_row_rules(shop, original, again.duration);
@@ -197,7 +196,7 @@ void ask_oracle(Workshop& shop, Original& original) {
   if (!worker) return;
   std::vector<std::vector<Tensor>> exact;
   for (const CheckCase& one : original.cases) {
-    Result<std::vector<Tensor>> outputs = answer(*worker, one.inputs, shop.options);
+    Result<std::vector<Tensor>> outputs = answer(*worker, one.inputs, shop.run_timeout());
     if (!outputs || outputs->size() != one.reference.outputs.size()) return;
     exact.push_back(std::move(*outputs));
   }
@@ -213,7 +212,7 @@ std::vector<ValueInfo> told_outputs(Workshop& shop, Original& original, const Si
   const Result<Worker*> worker = at_hand(shop, original);
   if (!worker) return {};
   const Result<Json> json =
-      (*worker)->inspect(original.model.path, original.model.format, shop.options.run_timeout,
+      (*worker)->inspect(original.model.path, original.model.format, shop.run_timeout(),
                          original.graph.to_json());
   if (!json) return {};
   Result<Signature> known = Signature::from_json(*json);
@@ -258,6 +257,39 @@ void derive(const TuneOptions& options, Original& original) {
   }
 }
 
+Result<Original> study(Workshop& shop, const Model& model, const Scouted& backend,
+                       PreparedGraph prepared, const Signature& signature) {
+  const Proposal* proposal = backend.with_role("baseline");
+  Original original;
+  original.model = model;
+  original.backend = &backend;
+  original.trial.candidate = proposal->candidate;
+  original.trial.version = backend.library_version();
+  original.trial.graph = prepared.spec.name;
+  original.graph = std::move(prepared.spec);
+  original.samples = std::move(prepared.samples);
+  original.batch_has_range = prepared.batch_has_range;
+  shop.say("reference", format("running the original ({})", proposal->candidate.label()));
+
+  const std::chrono::nanoseconds begin = shop.clock.now();
+  HASTEN_TRY_STATUS(at_hand(shop, original));
+  original.trial.build_s = std::chrono::duration<double>(shop.clock.now() - begin).count();
+  HASTEN_TRY_STATUS(run_samples(shop, original));
+  HASTEN_TRY_STATUS(run_planned_sizes(shop, original, prepared.batch_is_guessed));
+  probe_wide_integers(shop, original);
+  ask_oracle(shop, original);
+  name_outputs(shop, original, signature);
+  describe_outputs(original);
+  derive(shop.options, original);
+  HASTEN_TRY_STATUS(study_behaviour(shop, original));
+  if (Result<uint64_t> peak = original.worker->peak_memory_bytes()) {
+    original.trial.peak_memory_bytes = *peak;
+  }
+  original.worker->stop();
+  shop.say("reference", format("{} calls to agree with", original.cases.size()));
+  return original;
+}
+
 }  // namespace
 
 std::string SweepEnd::describe() const {
@@ -293,7 +325,7 @@ Result<Worker> build_original(Workshop& shop, const Original& original, const Ca
   HASTEN_TRY(Worker worker,
              Worker::start(shop.spawner, worker_options(shop, original.backend->entry, folder)));
   if (Status built = worker.build(model.path, model.format, original.graph.to_json(), candidate,
-                                  shop.options.build_timeout);
+                                  shop.in_study(shop.options.build_timeout));
       !built) {
     // Some engines name the file themselves.
     const bool named = built.error().message.find(model.path.string()) != std::string::npos;
@@ -312,45 +344,30 @@ Result<Worker*> at_hand(Workshop& shop, Original& original) {
 }
 
 Result<CallAudit> audit_calls(Worker& worker, const Original& original, const CheckCase& one,
-                              const TuneOptions& options) {
+                              std::chrono::nanoseconds timeout) {
   const std::vector<Tensor> others =
       original.takes_other_values ? other_values(one.inputs) : clones(one.inputs);
-  HASTEN_TRY_STATUS(worker.set_inputs(kCheckSlot, one.inputs, options.run_timeout));
-  HASTEN_TRY_STATUS(worker.set_inputs(kOtherSlot, others, options.run_timeout));
-  return worker.audit(kCheckSlot, kOtherSlot, options.run_timeout);
+  HASTEN_TRY_STATUS(worker.set_inputs(kCheckSlot, one.inputs, timeout));
+  HASTEN_TRY_STATUS(worker.set_inputs(kOtherSlot, others, timeout));
+  return worker.audit(kCheckSlot, kOtherSlot, timeout);
 }
 
 Result<Original> study_original(Workshop& shop, const Model& model, const Scouted& backend,
                                 PreparedGraph prepared, const Signature& signature) {
-  const Proposal* proposal = backend.with_role("baseline");
-  Original original;
-  original.model = model;
-  original.backend = &backend;
-  original.trial.candidate = proposal->candidate;
-  original.trial.version = backend.library_version();
-  original.trial.graph = prepared.spec.name;
-  original.graph = std::move(prepared.spec);
-  original.samples = std::move(prepared.samples);
-  original.batch_has_range = prepared.batch_has_range;
-  shop.say("reference", format("running the original ({})", proposal->candidate.label()));
-
-  const std::chrono::nanoseconds begin = shop.clock.now();
-  HASTEN_TRY_STATUS(at_hand(shop, original));
-  original.trial.build_s = std::chrono::duration<double>(shop.clock.now() - begin).count();
-  HASTEN_TRY_STATUS(run_samples(shop, original));
-  HASTEN_TRY_STATUS(run_planned_sizes(shop, original, prepared.batch_is_guessed));
-  probe_wide_integers(shop, original);
-  ask_oracle(shop, original);
-  name_outputs(shop, original, signature);
-  describe_outputs(original);
-  derive(shop.options, original);
-  HASTEN_TRY_STATUS(study_behaviour(shop, original));
-  if (Result<uint64_t> peak = original.worker->peak_memory_bytes()) {
-    original.trial.peak_memory_bytes = *peak;
+  shop.study_deadline = shop.end;
+  Result<Original> studied = study(shop, model, backend, std::move(prepared), signature);
+  shop.study_deadline.reset();
+  if (studied) return studied;
+  // Neither is the model's fault, whatever step it came between.
+  if (shop.stopped()) return Error{Code::kCancelled, "the tune was ended"};
+  if (shop.end && shop.clock.now() >= *shop.end) {
+    return Error{Code::kTimedOut,
+                 format("--max-time ({}) ended the tune before the original had run",
+                        human_duration(*shop.options.max_time)),
+                 "nothing can be checked without its answers: give it more time, or fewer and "
+                 "smaller inputs"};
   }
-  original.worker->stop();
-  shop.say("reference", format("{} calls to agree with", original.cases.size()));
-  return original;
+  return studied;
 }
 
 }  // namespace hasten

@@ -15,6 +15,7 @@
 #include "tune/scouting.h"
 #include "tune/workshop.h"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -82,9 +83,10 @@ Result<Worker*> at_hand(Workshop& shop, Original& original);
 
 // Two calls of a case, the second with other values where the original takes those, watched.
 Result<CallAudit> audit_calls(Worker& worker, const Original& original, const CheckCase& one,
-                              const TuneOptions& options);
+                              std::chrono::nanoseconds timeout);
 
-// Runs the model. Fails when it cannot be built or cannot answer its own samples.
+// Runs the model. Fails when it cannot be built or cannot answer its own samples, and where the
+// time for the whole tune ends before it has.
 Result<Original> study_original(Workshop& shop, const Model& model, const Scouted& backend,
                                 PreparedGraph prepared, const Signature& signature);
 

@@ -109,7 +109,7 @@ void study_row_rules(Workshop& shop, Original& original, std::chrono::nanosecond
   const auto keeps = [&](const auto& rule) {
     const Result<Worker*> worker = at_hand(shop, original);
     if (!worker) return false;
-    const Result<CheckRecord> record = rule(Question{original, **worker, shop.options.run_timeout,
+    const Result<CheckRecord> record = rule(Question{original, **worker, shop.run_timeout(),
                                                      doubled(original.tolerances)});
     return record && record->passed;
   };

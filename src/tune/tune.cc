@@ -132,6 +132,8 @@ Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress
                 .waiting_bytes = 0,
                 .build_deadline = {},
                 .deadline = {},
+                .end = {},
+                .study_deadline = {},
                 .racing = {},
                 .mutex = {},
                 .spawner = {}};
@@ -149,6 +151,7 @@ Result<TuneReport> tune(const TuneOptions& options, const TuneProgress& progress
     };
     shop.build_deadline = after(kBuildShare);
     shop.deadline = after(kMeasureShare);
+    shop.end = after(1);
   }
 
   Tuner tuner(shop, strategy);

@@ -34,6 +34,8 @@ struct Workshop {
   uint64_t waiting_limit_bytes = 0;  // Of all that wait for a turn, together.
   std::atomic<uint64_t> waiting_bytes = 0;
   std::optional<std::chrono::nanoseconds> build_deadline, deadline;  // By `clock`; none: no limit.
+  std::optional<std::chrono::nanoseconds> end;             // Of the whole tune, the same.
+  std::optional<std::chrono::nanoseconds> study_deadline;  // While the original is studied.
   UnionTimer work{clock};  // Children's builds and conversions, and measured turns.
   ActivityReading racing;  // What the machine did during the races, all of them together.
   std::mutex mutex;        // Of progress and the journal.
@@ -71,6 +73,12 @@ struct Workshop {
     const std::chrono::nanoseconds left = *build_deadline - clock.now();
     return std::clamp(left, std::chrono::nanoseconds(1), options.build_timeout);
   }
+  // Of a step that may belong to the study of the original, which nothing goes on without.
+  std::chrono::nanoseconds in_study(std::chrono::nanoseconds limit) const {
+    if (!study_deadline) return limit;
+    return std::clamp(*study_deadline - clock.now(), std::chrono::nanoseconds(1), limit);
+  }
+  std::chrono::nanoseconds run_timeout() const { return in_study(options.run_timeout); }
   // For a child of this size that stays alive between its turns. None: it may not.
   std::optional<Reservation> room_for(uint64_t bytes) {
     return Reservation::take(waiting_bytes, bytes, waiting_limit_bytes);

@@ -185,6 +185,25 @@ def test_a_second_ctrl_c_ends_it_at_once_and_leaves_no_process(tmp_path):
     tuner.assert_nothing_is_left()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+@pytest.mark.parametrize("children_too", [False, True], ids=["alone", "with its children"])
+def test_an_end_while_the_original_runs_is_not_blamed_on_the_model(tmp_path, number, children_too):
+    """Some who end a program end all its processes, the children first."""
+    model = fake_model(tmp_path / "model.fake", fault="run_hang")
+    tuner = Tuner(tmp_path, model, sizes="1")
+    until(lambda: tuner.says("running the original") and len(tuner.processes()) > 1,
+          what="the original")
+    if children_too:
+        for path in tuner.processes():
+            if int(path.name) != tuner.process.pid:
+                os.kill(int(path.name), number)
+    tuner.end(number)
+    assert tuner.process.wait(timeout=10) == 130
+    errors = [line for line in tuner.errors.read_text().splitlines() if line.startswith("error")]
+    assert errors == ["error: the tune was ended"]
+    tuner.assert_nothing_is_left()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda n: n.name)
 def test_a_compiler_and_what_it_started_end_with_the_tuner(tmp_path, number, require_backend):
     """A conversion runs in Python, in a child of its own that starts others."""

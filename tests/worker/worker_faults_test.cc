@@ -288,8 +288,9 @@ TEST_CASE_FIXTURE(LiarFixture,
         liar(std::string("hello(); read(); os.ftruncate(5, 8)\n") + answer + "\ntime.sleep(600)\n");
     REQUIRE(again);
     auto run = again->run(0, kLong);
-    const bool no_outputs = std::string(answer) == "send({})";
-    CHECK(run.has_value() == no_outputs);
+    CHECK(!run);
+    // A model that gives nothing is of no use, but its worker keeps to the protocol.
+    CHECK(again->alive() == (std::string(answer) == "send({})"));
   }
 }
 
