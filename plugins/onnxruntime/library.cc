@@ -88,6 +88,11 @@ Library::Library() {
 void* Library::open() {
   std::vector<std::string> names;
   if (const char* given = std::getenv("HASTEN_ONNXRUNTIME_LIBRARY"); given && *given) {
+    std::error_code unknown;
+    // The loader would wait for what comes out of a pipe.
+    if (std::filesystem::is_other(given, unknown)) {
+      unavailable(std::string(given) + " is no regular file");
+    }
     names.emplace_back(given);
   } else {
     names = libraries_of_wheel();

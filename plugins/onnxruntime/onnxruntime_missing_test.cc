@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "plugin_test_support.h"
 
@@ -27,6 +29,12 @@ TEST_CASE("without the library the plugin describes and inspects, and says what 
   const Answer another = plugin.probe();
   CHECK(another.code == HASTEN_UNAVAILABLE);
   CHECK(another.says("libm.so.6 has no OrtGetApiBase"));
+
+  const std::string pipe = "/tmp/hasten-no-library-" + std::to_string(getpid());
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  REQUIRE(setenv("HASTEN_ONNXRUNTIME_LIBRARY", pipe.c_str(), 1) == 0);
+  CHECK(plugin.probe().says(pipe + " is no regular file"));
+  CHECK(unlink(pipe.c_str()) == 0);
 
   // The reason is looked for anew: it may have been cured.
   REQUIRE(unsetenv("HASTEN_ONNXRUNTIME_LIBRARY") == 0);

@@ -51,10 +51,10 @@ Status check_is_model_file(const fs::path& path) {
 
 // "/dev/stdin" and its like lead every process to another file: children are told which is meant.
 Result<fs::path> known_to_all(const fs::path& path) {
-  const fs::path top = path.relative_path().begin() == path.relative_path().end()
-                           ? fs::path()
-                           : *path.relative_path().begin();
-  if (top != "dev" && top != "proc") return path;
+  const std::string text = path.string();
+  if (text != "/dev/stdin" && !text.starts_with("/dev/fd/") && !text.starts_with("/proc/")) {
+    return path;
+  }
   std::error_code failure;
   fs::path real = fs::canonical(path, failure);
   if (!failure) return real;
@@ -96,7 +96,9 @@ Result<fs::path> resolve_external(const fs::path& model, const OnnxExternalData&
     return refuse("is a link that leaves the model's folder",
                   "copy the files that the links point to, for example with cp -rL");
   }
-  if (!fs::is_regular_file(real, failure)) return refuse("is no regular file");
+  if (!fs::is_regular_file(real, failure)) {
+    return refuse("is no regular file", "copy what it gives into a file of that name");
+  }
   const uint64_t size = fs::file_size(real, failure);
   if (failure) return refuse(failure.message());
   const uint64_t left = size - std::min(size, data.offset);
