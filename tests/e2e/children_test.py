@@ -107,13 +107,19 @@ def resident_kb(process: Path) -> int:
 GOOD = fake(latency_us=1000)
 
 
+def until_the_first_candidate_is_kept(tuner: Tuner):
+    """That it agrees is said a moment before it is written down."""
+    until(lambda: tuner.says("agrees on"), what="the first candidate")
+    until(lambda: any(record["kind"] == "trial" for record in tuner.journal()), what="its record")
+
+
 def in_the_middle_of_a_build(folder: Path) -> Tuner:
     """The first candidate is done; the second takes memory, slowly, and then rests."""
     model = fake_model(folder / "model.fake")
     tuner = Tuner(folder, model, backends=[GOOD, fake(fault="build_grow")])
     until(lambda: (worker := tuner.worker_of(1)) and resident_kb(worker) > 64 << 10,
           what="the build")
-    until(lambda: tuner.says("agrees on"), what="the first candidate")
+    until_the_first_candidate_is_kept(tuner)
     return tuner
 
 
@@ -122,7 +128,7 @@ def in_a_hang_that_ignores_sigterm(folder: Path) -> Tuner:
     tuner = Tuner(folder, model, backends=[GOOD, fake(fault="run_hang_term")])
     until(lambda: (worker := tuner.worker_of(1)) and signal.SIGTERM in ignored_signals(worker),
           what="the hang")
-    until(lambda: tuner.says("agrees on"), what="the first candidate")
+    until_the_first_candidate_is_kept(tuner)
     return tuner
 
 
