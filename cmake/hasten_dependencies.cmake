@@ -7,14 +7,27 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 
-if(HASTEN_PYTHON)
-  execute_process(
-    COMMAND ${HASTEN_PYTHON} -c "import sysconfig; print(sysconfig.get_path('purelib'))"
-    OUTPUT_VARIABLE HASTEN_SITE_PACKAGES OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-endif()
+# hasten_find_wheel(VARIABLE NAME): the folder of the package NAME that HASTEN_PYTHON would import,
+# wherever it found it (a virtual environment may see the packages of another); empty without one.
+# First without PYTHONPATH, behind which pip hides what is installed while it builds a wheel.
+function(hasten_find_wheel variable name)
+  set(folder "")
+  foreach(isolated -I -B)
+    if(HASTEN_PYTHON AND NOT folder)
+      execute_process(
+        COMMAND ${HASTEN_PYTHON} ${isolated} -c "if True:
+          from importlib.util import find_spec
+          spec = find_spec('${name}')
+          print(*(spec.submodule_search_locations or [])[:1] if spec else [])"
+        OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    endif()
+  endforeach()
+  set(${variable} "${folder}" PARENT_SCOPE)
+endfunction()
+
+hasten_find_wheel(tvm_ffi tvm_ffi)
 find_path(DLPACK_INCLUDE_DIR dlpack/dlpack.h
-          PATHS ${CMAKE_SOURCE_DIR}/.deps/dlpack/include ${HASTEN_SITE_PACKAGES}/tvm_ffi/include
-          NO_DEFAULT_PATH)
+          PATHS ${CMAKE_SOURCE_DIR}/.deps/dlpack/include ${tvm_ffi}/include NO_DEFAULT_PATH)
 if(NOT DLPACK_INCLUDE_DIR)
   message(FATAL_ERROR "dlpack/dlpack.h 1.x not found; run `make setup`, or give -DDLPACK_INCLUDE_DIR=...")
 endif()

@@ -194,7 +194,8 @@ build() {
   NINJA_STATUS='[build] %f/%t ' ninja ${JOBS:+-j "$JOBS"} -C "$1" "$2" 2>&1 | build_progress || fail "the build failed"
 }
 
-# .venv imports the package from here: python/ and what the release build compiled.
+# .venv imports the package from here: python/ and what the release build compiled. `pip install .`
+# would compile all of it a second time, and leave a copy that no later edit reaches.
 importable() {
   local packages
   packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

@@ -23,16 +23,29 @@ namespace {
                         "the path of libonnxruntime.so");
 }
 
-// The versioned names in the wheel's folder, the highest first.
+// site-packages, when this is site-packages/hasten/plugins/hasten_onnxruntime.so.
+std::filesystem::path packages_around() {
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<const void*>(&packages_around), &here) == 0) return {};
+  return std::filesystem::path(here.dli_fname).parent_path().parent_path().parent_path();
+}
+
+// The versioned names in the wheel's folder, the highest first: of the wheel beside, then of the
+// one that was there when this was built.
 std::vector<std::string> libraries_of_wheel() {
-  std::vector<std::string> found;
-  std::error_code absent;  // No wheel: the loader's own search is next.
-  for (const auto& entry : std::filesystem::directory_iterator(HASTEN_ONNXRUNTIME_WHEEL, absent)) {
-    const std::string file = entry.path().filename();
-    if (file.starts_with("libonnxruntime.so")) found.push_back(entry.path());
+  std::vector<std::string> all;
+  for (const auto& wheel : {packages_around() / "onnxruntime",
+                            std::filesystem::path(HASTEN_ONNXRUNTIME_WHEEL)}) {
+    std::vector<std::string> found;
+    std::error_code absent;  // No wheel: the loader's own search is next.
+    for (const auto& entry : std::filesystem::directory_iterator(wheel / "capi", absent)) {
+      const std::string file = entry.path().filename();
+      if (file.starts_with("libonnxruntime.so")) found.push_back(entry.path());
+    }
+    std::sort(found.rbegin(), found.rend());
+    all.insert(all.end(), found.begin(), found.end());
   }
-  std::sort(found.rbegin(), found.rend());
-  return found;
+  return all;
 }
 
 }  // namespace

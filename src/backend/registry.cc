@@ -109,6 +109,11 @@ std::vector<fs::path> usual_folders() {
   return folders;
 }
 
+fs::path& preferred_python() {
+  static fs::path python;
+  return python;
+}
+
 bool is_executable(const fs::path& path) { return access(path.c_str(), X_OK) == 0; }
 
 std::optional<fs::path> in_search_path(std::string_view program) {
@@ -152,6 +157,7 @@ Result<fs::path> find_python() {
     return Error{Code::kUnavailable, format("HASTEN_PYTHON is {}, which cannot be run", given),
                  "set it to a Python interpreter, or unset it"};
   }
+  if (is_executable(preferred_python())) return preferred_python();
   const fs::path recorded = HASTEN_PYTHON_DEFAULT;
   if (!recorded.empty() && is_executable(recorded)) return recorded;
   if (const char* environment = std::getenv("VIRTUAL_ENV"); environment && *environment) {
@@ -163,11 +169,13 @@ Result<fs::path> find_python() {
                "install python3, or set HASTEN_PYTHON to one that has PyTorch"};
 }
 
+void prefer_python(fs::path python) { preferred_python() = std::move(python); }
+
 fs::path python_package_folder() {
   if (const char* given = std::getenv("HASTEN_PYTHON_PACKAGES"); given && *given) return given;
   std::error_code ignored;
   const fs::path source = HASTEN_SOURCE_PYTHON;
-  if (fs::exists(source / "hasten", ignored)) return source;
+  if (!source.empty() && fs::exists(source / "hasten", ignored)) return source;
   const fs::path beside = own_binary().parent_path();
   if (fs::exists(beside / "worker.py", ignored)) return beside.parent_path();  // In a wheel.
   const fs::path library = beside / "hasten" / "python";  // libhasten.so in <prefix>/lib.

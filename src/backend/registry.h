@@ -38,10 +38,12 @@ class Registry {
   std::vector<BackendEntry> entries_;
 };
 
-// The interpreter for compilers and Python-hosted backends: HASTEN_PYTHON, else the one that
-// set-up made (recorded at build time), else that of VIRTUAL_ENV, else python3 of PATH; and the
-// folder that holds the package `hasten` (for PYTHONPATH). Errors carry the remedy.
+// The interpreter for compilers and Python-hosted backends: HASTEN_PYTHON, else the one that runs
+// this process (prefer_python), else the one that set-up made (recorded at build time), else that
+// of VIRTUAL_ENV, else python3 of PATH; and the folder that holds the package `hasten` (for
+// PYTHONPATH). Errors carry the remedy.
 Result<std::filesystem::path> find_python();
+void prefer_python(std::filesystem::path python);  // Once, before anything else is called.
 std::filesystem::path python_package_folder();
 
 }  // namespace hasten

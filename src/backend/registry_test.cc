@@ -135,6 +135,15 @@ TEST_CASE_FIXTURE(Folder, "find_python: HASTEN_PYTHON wins, and must be a progra
   CHECK(!found.error().hint.empty());
 }
 
+TEST_CASE_FIXTURE(Folder, "find_python: next is the interpreter that runs this process") {
+  const auto python = file("python");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const Variable none("HASTEN_PYTHON", "");
+  prefer_python(python);
+  CHECK(find_python().value() == python);
+  prefer_python({});
+}
+
 TEST_CASE_FIXTURE(Folder, "python_package_folder: HASTEN_PYTHON_PACKAGES wins") {
   const Variable variable("HASTEN_PYTHON_PACKAGES", folder.path().string());
   CHECK(python_package_folder() == folder.path());
