@@ -7,6 +7,7 @@ structure only, so that every backend agrees on them: `output`, `output_0`, `out
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
@@ -72,11 +73,11 @@ def as_tensor(leaf):
     if isinstance(leaf, torch.Tensor):
         return leaf
     if isinstance(leaf, (bool, torch.SymBool)):
-        return torch.scalar_tensor(leaf, dtype=torch.bool)
+        return torch.scalar_tensor(leaf, dtype=torch.bool)  # type: ignore[arg-type]
     if isinstance(leaf, (int, torch.SymInt)):
-        return torch.scalar_tensor(leaf, dtype=torch.int64)
+        return torch.scalar_tensor(leaf, dtype=torch.int64)  # type: ignore[arg-type]
     if isinstance(leaf, (float, torch.SymFloat)):
-        return torch.scalar_tensor(leaf, dtype=torch.float64)
+        return torch.scalar_tensor(leaf, dtype=torch.float64)  # type: ignore[arg-type]
     raise UnsupportedModel(f"an output is a {type(leaf).__name__}, not a tensor or a number")
 
 
@@ -149,6 +150,7 @@ class FlatProgram:
         arg_names = list(getattr(signature, "forward_arg_names", None) or [])
         tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
         names = []
+        path: Any  # KeyEntry does not say what its kinds have.
         for path, _ in pytree.tree_flatten_with_path(tree)[0]:
             keyword = path[0].idx == 1
             if keyword:

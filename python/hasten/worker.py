@@ -17,14 +17,18 @@ import tempfile
 import time
 import traceback
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import hasten
+
+if TYPE_CHECKING:
+    import torch
 
 SOCKET, INPUTS, OUTPUTS = 3, 4, 5
 ALIGNMENT = 64
 MOST_CALLS = 1_000_000  # Of one turn: its reply stays within a message.
 # What the host reads from plugins/eager/hasten_eager.json without starting a worker.
-DESCRIPTION = {
+DESCRIPTION: dict[str, Any] = {
     "title": "PyTorch, as exported and not optimised", "formats": ["pt2"], "inspects": ["pt2"],
     "options": [
         {"name": "precision", "type": "enum", "default": "native",
@@ -48,9 +52,9 @@ class Failure(Exception):
 @dataclass
 class Input:
     """One tensor of a slot: pristine bytes, and a view into the bytes the model is called with."""
-    pristine: "torch.Tensor"  # noqa: F821
-    working: "torch.Tensor"   # noqa: F821
-    tensor: "torch.Tensor"    # noqa: F821
+    pristine: "torch.Tensor"
+    working: "torch.Tensor"
+    tensor: "torch.Tensor"
 
 
 class Server:
@@ -265,7 +269,7 @@ def read_inputs(tensors: list[dict]) -> list[Input]:
 
     size = os.fstat(INPUTS).st_size
     result = []
-    memory = mmap.mmap(INPUTS, size) if size else b""
+    memory: Any = mmap.mmap(INPUTS, size) if size else b""
     for layout in tensors:
         nbytes, offset = layout["nbytes"], layout.get("offset", 0)
         if offset + nbytes > size:

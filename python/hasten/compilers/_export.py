@@ -168,7 +168,8 @@ def describe_axes(program: ExportedProgram, graph: dict) -> dict:
     Ranges are in units of the symbol: batch sizes where the axis is a multiple of the batch.
     """
     flat = FlatProgram(program)
-    ranges, multiples, static = {}, {}, []
+    ranges: dict[str, list] = {}
+    multiples, static = {}, []
     for symbol, places in symbols_of(graph).items():
         for index, axis, multiplier, _ in places:
             size = flat.sizes[index][axis]

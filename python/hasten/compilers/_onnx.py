@@ -27,9 +27,10 @@ def export_dynamo(request: Request, flat: FlatProgram, names) -> Path:
             warnings.simplefilter("ignore")
             result = torch.onnx.export(flat.program, (), dynamo=True, input_names=names[0],
                                        output_names=names[1], verbose=False)
+        assert result is not None  # Of its options only `dynamo=False` answers so.
         _rename_symbols(result.model, _symbol_names(flat, request.graph))
-        size = sum(value.const_value.nbytes for value in result.model.graph.initializers.values()
-                   if value.const_value is not None)
+        weights = (value.const_value for value in result.model.graph.initializers.values())
+        size = sum(int(weight.nbytes) for weight in weights if weight is not None)
         path = request.output_dir / "model.onnx"
         result.save(str(path), external_data=size > EXTERNAL_DATA_BYTES)
         check_file(path)
@@ -44,7 +45,7 @@ def export_legacy(request: Request, module: torch.nn.Module, names, call=None) -
     def run():
         samples = request.read_samples()
         examples = _export.choose_examples(request.graph, samples)
-        axes = {names[0][index]: {} for index in range(len(examples))}
+        axes: dict[str, dict] = {names[0][index]: {} for index in range(len(examples))}
         for symbol, places in _export.symbols_of(request.graph).items():
             for index, axis, _, _ in places:
                 axes[names[0][index]][axis] = symbol
@@ -73,7 +74,7 @@ def check_file(path: Path) -> None:
 
 def _symbol_names(flat: FlatProgram, graph: dict) -> dict[str, str]:
     """torch's s18 -> the graph's B."""
-    names = {}
+    names: dict[str, str] = {}
     for symbol, places in _export.symbols_of(graph).items():
         for index, axis, multiplier, _ in places:
             size = str(flat.sizes[index][axis])

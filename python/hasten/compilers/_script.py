@@ -7,6 +7,7 @@ Python. What depends on values makes the export fail, with the reason.
 """
 
 import operator
+from collections.abc import Callable
 
 import torch
 
@@ -39,7 +40,7 @@ PYTHON_FUNCTIONS = {
     "ceil": lambda value: -torch.sym_int(-value) if not isinstance(value, int) else value,
 }
 # The same for the namespace of the language itself.
-PRIM_FUNCTIONS = {
+PRIM_FUNCTIONS: dict[str, Callable] = {
     "unchecked_cast": lambda value: value, "unchecked_unwrap_optional": lambda value: value,
     "Uninitialized": lambda: None, "NumToTensor": lambda value: value,
     "ListConstruct": lambda *items: list(items), "TupleConstruct": lambda *items: items,
@@ -51,7 +52,7 @@ PRIM_FUNCTIONS = {
     "shape": lambda value: list(value.shape), "annotate": lambda value: value,
 }
 # Operators that ask a tensor for something that is no tensor.
-TENSOR_QUESTIONS = {
+TENSOR_QUESTIONS: dict[str, Callable] = {
     "size": lambda value, axis=None: list(value.shape) if axis is None else value.shape[axis],
     "dim": lambda value: value.dim(), "len": lambda value: value.shape[0],
     "numel": lambda value: value.numel(), "Int": lambda value: value.item(),

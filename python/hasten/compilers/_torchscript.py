@@ -66,7 +66,7 @@ class _Writer:
 
     def _arguments(self) -> list[str]:
         placeholders = [node for node in self.module.graph.nodes if node.op == "placeholder"]
-        taken = []
+        taken: list[str] = []
         for position, node in enumerate(placeholders):
             if position in self.flat.constants:
                 self.names[node] = self._value(self.flat.constants[position])

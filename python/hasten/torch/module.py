@@ -167,6 +167,9 @@ class Control:
 
     # -- States.
 
+    def graphs(self) -> list[Graph]:
+        return self.recording.graphs() if self.recording else []
+
     def start_recording(self, force: bool = False) -> None:
         with self._lock:
             self._untune(force, "enable_recording")
@@ -277,7 +280,7 @@ class Module:
 
     # -- Being the module.
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self):
         return type(self._hasten.module)
 

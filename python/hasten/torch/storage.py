@@ -112,8 +112,8 @@ def _wrapped(obj: Any) -> dict[str, Control]:
         controls = {"": control}
     else:
         values = {**vars(obj), **getattr(obj, "_modules", {})}
-        controls = {key: control_of(value) for key, value in values.items()
-                    if control_of(value) is not None}
+        controls = {key: control for key, value in values.items()
+                    if (control := control_of(value)) is not None}
     if not controls:
         raise InvalidArgument(f"{type(obj).__name__} has no wrapped module to save")
     for key, control in controls.items():
@@ -127,8 +127,7 @@ def _save_module(archive: zipfile.ZipFile, number: int, key: str, control: Contr
     graphs = []
     for index, tuned in enumerate(control.tuned.values()):
         backend = tuned.backend
-        has_artifact = isinstance(backend, CoreBackend)
-        if has_artifact:
+        if isinstance(backend, CoreBackend):
             archive.write(backend.artifact, f"{number}/{index}.hasten")
         graphs.append({
             "name": tuned.graph.name, "spec": tuned.graph.spec,
@@ -136,7 +135,7 @@ def _save_module(archive: zipfile.ZipFile, number: int, key: str, control: Contr
             "output": structure_json.write(tuned.graph.output),
             "tensors": [[str(dtype).removeprefix("torch."), rank] for dtype, rank in tuned.graph.tensors],
             "backend": {"type": type(backend).__name__, "config": backend.config.to_dict(),
-                        "artifact": has_artifact}})
+                        "artifact": isinstance(backend, CoreBackend)}})
     weights = {name: tensor.detach().contiguous().clone()
                for name, tensor in control.module.state_dict().items()
                if isinstance(tensor, torch.Tensor)}
@@ -190,7 +189,7 @@ def _restore(file: _File, number: int, module: torch.nn.Module) -> Module:
                               f"missing {missing[:3]}, not known {unexpected[:3]}")
     module.train(entry["training"])
     wrapped = Module(module, entry["name"])
-    control = control_of(wrapped)
+    control = wrapped._hasten
     tuned = [_restore_graph(file, number, index, graph, control)
              for index, graph in enumerate(entry["graphs"])]
     if tuned:

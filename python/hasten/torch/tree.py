@@ -136,7 +136,7 @@ def _build_dict(node: Node, values: list) -> Any:
         return dict(zip(node.keys, values))
     if issubclass(node.type, collections.defaultdict):
         return collections.defaultdict(None, zip(node.keys, values))
-    result = node.type()
+    result: Any = node.type()
     for key, value in zip(node.keys, values):
         result[key] = value
     return result

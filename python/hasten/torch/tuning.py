@@ -45,7 +45,7 @@ def tune(func: Callable, dataset: Any, batch_sizes: list[int] | None = None,
                                   hint="wrap one: model = hasten.torch.Module(model)")
         if dry_run:
             for control in controls:
-                for graph in control.recording.graphs():
+                for graph in control.graphs():
                     _say(f"module {control.name}, {graph.describe()}")
             return
         for control in controls:
@@ -76,7 +76,7 @@ def _record(func, dataset, sizes: list[int], most: int | None) -> list[Control]:
 
 
 def _tune_module(control: Control, device) -> None:
-    graphs = control.recording.graphs()
+    graphs = control.graphs()
     strategies = _strategies_for(control, graphs)
     device = device or _device_of(control.module)
     tuned, reports = [], []

@@ -8,7 +8,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -68,6 +68,7 @@ class Backend(ABC):
     """
 
     config_class: type[BackendConfig] = BackendConfig
+    config: Any  # One of config_class.
     _build_mode = BuildMode.JUST_IN_TIME
 
     def __init__(self, config: BackendConfig | None = None):
@@ -90,7 +91,7 @@ class Backend(ABC):
     def key(self) -> str:
         return f"{type(self).__name__}_{self.config.key()}"
 
-    def clone(self) -> "Backend":
+    def clone(self) -> Self:
         """A copy in INIT: what a user gave is a blueprint."""
         return type(self)(copy.deepcopy(self.config))
 

@@ -22,6 +22,8 @@ class CoreBackend(Backend):
     config_class = CoreBackendConfig
     _build_mode = BuildMode.AHEAD_OF_TIME
     core_name: ClassVar[str] = ""
+    artifact: Path  # From open() on.
+    file: object    # What keeps the artifact's folder, if anything does.
 
     def candidate(self) -> str:
         """NAME or NAME:key=value,..., as `--backend` takes it."""

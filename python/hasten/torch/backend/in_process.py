@@ -17,7 +17,7 @@ class TorchEagerBackendConfig(BackendConfig):
 
 class TorchEagerBackend(Backend):
     """The module as it is."""
-    config_class = TorchEagerBackendConfig
+    config_class: type[BackendConfig] = TorchEagerBackendConfig
     _build_mode = BuildMode.JUST_IN_TIME
 
     def _build(self, module, graph_spec, data, device, cache_dir):

@@ -117,7 +117,7 @@ class _RacingStrategy(ProfilingTuneStrategy):
             self.workbench.progress(f"build       {error.message}")
             return []
         winner = report["winner"]
-        found = []
+        found: list[tuple[Backend, Trial]] = []
         for entry in report["trials"]:
             trial = Trial(label(entry["backend"], entry["config"]), entry["status"], entry["stage"], entry["message"],
                           entry["check"], entry["points"])

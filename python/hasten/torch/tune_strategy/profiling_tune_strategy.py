@@ -73,6 +73,7 @@ class ProfilingTuneStrategy(BackendListMixin, GatedStrategy):
     """Base: subclasses set the texts below and implement the hooks `_measure`, `_is_better` and
     `_speedup`."""
 
+    _profiling_config: ProfilingConfig
     _title = ""
     _description = ""
     _metric_label = ""

@@ -3,6 +3,7 @@
 
 import enum
 from dataclasses import dataclass
+from typing import Any
 
 from hasten.torch.backend import Backend, TorchEagerBackend
 from hasten.torch.tune_strategy.base import TuneStrategy, logger
@@ -46,7 +47,7 @@ class GatedStrategy(TuneStrategy):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._performance_validation_mode = PerformanceValidationMode.ENABLED
-        self._baseline_backend: Backend | None = None
+        self._baseline_backend: Any = None  # A Backend, once a tune has begun.
 
     def enable_performance_validation(self, enable=True):
         self._performance_validation_mode = mode_of(enable)
