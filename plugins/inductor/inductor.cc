@@ -136,6 +136,13 @@ class InductorBackend : public PluginBackend {
                      .type = "bool",
                      .default_value = "false",
                      .help = "try several kernels for each matrix product when compiling",
+                     .stage = "compile"},
+                    {.name = "quantization",
+                     .type = "enum",
+                     .default_value = "none",
+                     .help = "8-bit linear layers by TorchAO: weights only, or activations too; "
+                             "lossy",
+                     .choices = {"none", "int8wo", "int8dq"},
                      .stage = "compile"}}};
     return description;
   }
@@ -149,6 +156,8 @@ class InductorBackend : public PluginBackend {
     if (format != "pt2" && format != "torchscript" && format != kFormat) return {};
     return {{"default", {}},
             {"default", {{"freezing", "true"}}},
+            {"lossy", {{"quantization", "int8wo"}}},
+            {"lossy", {{"quantization", "int8dq"}}},
             {"extra", {{"threads", "1"}}},
             {"extra", {{"freezing", "true"}, {"max_autotune", "true"}}}};
   }

@@ -30,6 +30,8 @@ TEST_CASE("probe: names the version of libtorch") {
 TEST_CASE("candidates: for the formats that a compiler turns into a package") {
   CHECK(plugin().candidates("pt2", 2).says(R"({"role":"default","config":{}})"));
   CHECK(plugin().candidates("torchscript", 2).says(R"("freezing":"true")"));
+  CHECK(
+      plugin().candidates("pt2", 2).says(R"({"role":"lossy","config":{"quantization":"int8dq"}})"));
   CHECK(plugin().candidates("onnx", 2).text == "[]");
 }
 

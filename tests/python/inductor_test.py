@@ -207,3 +207,55 @@ def test_a_torchscript_file_reaches_a_package_through_export(tmp_path):
             expected = model(x, state)
         for a, b in zip(executable(x.numpy(), state.numpy()), expected, strict=True):
             np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-6)
+
+
+class Tied(nn.Module):
+    """A table of words that is also the last layer's weight: it is quantised there only."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(40, 64)
+        self.inner = nn.Linear(64, 64)
+        self.last = nn.Linear(64, 40, bias=False)
+        self.last.weight = self.table.weight
+
+    def forward(self, words):
+        return self.last(torch.relu(self.inner(self.table(words))))
+
+
+def in_8_bits(weight):
+    """One scale for each row, as TorchAO's documentation has it."""
+    scale = np.abs(weight).max(axis=1, keepdims=True) / 127.5
+    return np.clip(np.round(weight / scale), -128, 127) * scale
+
+
+@pytest.mark.parametrize("kind, tolerance", [("int8wo", 2e-3), ("int8dq", 3e-2)])
+def test_linear_layers_are_quantised_and_nothing_else(kind, tolerance, tmp_path):
+    require_plugin()
+    torch.manual_seed(0)
+    model = Tied().eval()
+    words = torch.randint(0, 40, (3, 5))
+    path = save_program(tmp_path, model, (words,), ({0: Dim("b", min=1, max=20)},))
+    request = write_request(tmp_path, path, "pt2", [{"words": words}], {"words": {0: "B"}},
+                            {"quantization": kind})
+    compiled = answer(pt2_to_aoti, request)
+    assert compiled["ok"], compiled
+    executable = Plugin(PLUGIN).build(compiled["path"], "aoti")
+    table, inner = model.table.weight.detach().numpy(), model.inner.weight.detach().numpy()
+    for batch in (1, 4):
+        words = torch.randint(0, 40, (batch, 5))
+        (found,) = executable(words.numpy())
+        hidden = table[words.numpy()] @ in_8_bits(inner).T + model.inner.bias.detach().numpy()
+        expected = np.maximum(hidden, 0) @ in_8_bits(table).T
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(found / scale, expected / scale, atol=tolerance)
+        exact = model(words).detach().numpy()
+        assert np.abs(found - exact).max() / scale > 1e-4  # It is no float in disguise.
+
+
+def test_a_model_without_linear_layers_has_nothing_to_quantise(tmp_path):
+    path = save_program(tmp_path, nn.ReLU(), (torch.ones(2),))
+    request = write_request(tmp_path, path, "pt2", [{"input": torch.ones(2)}],
+                            options={"quantization": "int8wo"})
+    result = answer(pt2_to_aoti, request)
+    assert result["code"] == "unsupported" and "no linear layer" in result["message"]

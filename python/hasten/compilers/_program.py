@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opening an exported program, and exporting it again where a compiler needs that."""
 
+from collections.abc import Callable
+
 import torch
 
 from hasten.compilers import _export
@@ -18,18 +20,22 @@ def load_program(request: Request) -> FlatProgram:
     return FlatProgram(program)
 
 
-def export_again(flat: FlatProgram, request: Request) -> FlatProgram:
+def export_again(flat: FlatProgram, request: Request,
+                 change: Callable[[torch.fx.GraphModule], None] | None = None) -> FlatProgram:
     """The same program with flat tensors in and out and with known example sizes.
 
     A program that was saved and loaded has lost its example sizes, and AOTInductor can fail
-    on such a one.
+    on such a one. `change` may rewrite the graph in between.
     """
     axes = _export.describe_axes(flat.program, request.graph)
     known = {symbol: (low, high) for symbol, (low, high) in axes["ranges"].items()}
     graph = without_axes(request.graph, axes["static_symbols"])
     inner = Request(request.model, request.format, graph, request.samples, request.options,
                     request.output_dir, request.steps)
-    program = _export.export_flat(FlatModule(flat), inner, request.read_samples(), known)
+    module = FlatModule(flat)
+    if change is not None:
+        change(module.module)
+    program = _export.export_flat(module, inner, request.read_samples(), known)
     return FlatProgram(program)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import torch
 
-from hasten.compilers import _export, _program
+from hasten.compilers import _export, _program, _quantise
 from hasten.compilers._request import Request, main
 from hasten.flat import FlatProgram
 
@@ -44,6 +44,11 @@ def compile_model(request: Request) -> dict:
 
 def _compile_some_way(request: Request, settings: dict, flat: FlatProgram, path: Path):
     """As it is, else exported again with example sizes. Returns what was compiled."""
+    kind = request.option("quantization", "none", _quantise.KINDS)
+    if kind != "none":
+        flat = _program.export_again(flat, request, lambda module: _quantise.quantise(module, kind))
+        _compile(request, settings, flat, path)
+        return flat
     if flat.already_flat:
         try:
             _compile(request, settings, flat, path)

@@ -58,7 +58,7 @@ class Workbench:
         self.export_error: HastenError | None = None
         self.core_report: dict = {}
         self.choice: dict = {}
-        self._judge: Any = None
+        self._judges: dict[float | None, Any] = {}
 
     # -- Exporting and building in children.
 
@@ -100,8 +100,9 @@ class Workbench:
 
     # -- Checking and measuring in this process.
 
-    def check(self, backend: Backend) -> dict:
-        """The answers of `backend` to every recorded call, against the original's."""
+    def check(self, backend: Backend, lossy: float | None = None) -> dict:
+        """The answers of `backend` to every recorded call, against the original's. `lossy`: the
+        relative difference that is allowed, where that is more than the usual tolerance."""
         worst: dict = {}
         for number, sample in enumerate(self.graph.samples):
             result = backend.infer(*_fresh(sample.args), **_fresh(sample.kwargs))
@@ -109,18 +110,19 @@ class Workbench:
             if structure != sample.output:
                 return {"passed": False, "worst": None, "rule": "structure",
                         "message": "the answer is not of the original's types"}
-            record = json.loads(self._judged().check(number, [t.detach() for t in tensors]))
+            record = json.loads(self._judged(lossy).check(number, [t.detach() for t in tensors]))
             if not record["passed"]:
                 return record
             worst = record
         return worst
 
-    def _judged(self):
-        if self._judge is None:
-            self._judge = _core.Judge(list(names_of(self.graph.output, "output")))
+    def _judged(self, lossy: float | None):
+        if lossy not in self._judges:
+            judge = _core.Judge(list(names_of(self.graph.output, "output")), lossy=lossy)
             for number, sample in enumerate(self.graph.samples):
-                self._judge.add(f"sample {number}", sample.output_tensors)
-        return self._judge
+                judge.add(f"sample {number}", sample.output_tensors)
+            self._judges[lossy] = judge
+        return self._judges[lossy]
 
     def call_at(self, batch_size: int | None) -> tuple[tuple, dict]:
         """A recorded call with its rows cycled to `batch_size`; as recorded for None."""

@@ -9,8 +9,8 @@ from hasten.torch.backend.core import (CoreBackend, ONNXRuntimeBackend, ONNXRunt
 from hasten.torch.backend.in_process import (TorchEagerBackend, TorchEagerBackendConfig,
                                              TorchInductorJitBackend,
                                              TorchInductorJitBackendConfig)
+from hasten.torch.backend.quantised import TorchAOBackend, TorchAOBackendConfig
 from hasten.torch.backend.unavailable import (TensorRTBackend, TensorRTBackendConfig,
-                                              TorchAOBackend, TorchAOBackendConfig,
                                               TorchTensorRTAotBackend, TorchTensorRTConfig,
                                               TorchTensorRTJitBackend)
 

@@ -34,9 +34,8 @@ class BackendConfig:
 
     def changed(self) -> dict[str, Any]:
         """The fields that differ from their defaults."""
-        default = type(self)()
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)
-                if getattr(self, f.name) != getattr(default, f.name)}
+                if getattr(self, f.name) != _default_of(f)}
 
     def describe(self) -> str:
         return ",".join(f"{name}={value}" for name, value in self.changed().items())
@@ -54,6 +53,12 @@ class BackendConfig:
 
     def to_json(self, path: Path) -> None:
         Path(path).write_text(json.dumps(self.to_dict(), indent=2, default=str), encoding="utf-8")
+
+
+def _default_of(field: dataclasses.Field) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
 
 
 def _plain(value: Any) -> Any:
@@ -83,6 +88,12 @@ class Backend(ABC):
     @property
     def is_jit(self) -> bool:
         return self._build_mode is BuildMode.JUST_IN_TIME
+
+    @property
+    def lossy(self) -> bool:
+        """Do its answers differ from the original's on purpose? It is then held to the tolerance
+        that the strategy's allow_lossy() states, if to any other than the usual."""
+        return False
 
     def describe(self) -> str:
         """The class with the settings that differ from the defaults."""

@@ -19,15 +19,31 @@ class CoreBackendConfig(BackendConfig):
 
 class CoreBackend(Backend):
     """Answers through an artifact. Its name is that of `hasten backends`."""
-    config_class = CoreBackendConfig
+    config_class: type[BackendConfig] = CoreBackendConfig
     _build_mode = BuildMode.AHEAD_OF_TIME
     core_name: ClassVar[str] = ""
     artifact: Path  # From open() on.
     file: object    # What keeps the artifact's folder, if anything does.
 
+    def settings(self) -> dict[str, object]:
+        """The options of the core's backend."""
+        return self.config.options
+
+    def adopt(self, settings: dict[str, str]) -> None:
+        """Takes over what the core settled on: `settings()` and more."""
+        self.config.options = dict(settings)
+
+    def check_available(self) -> None:
+        """Raises HastenError, which says what is needed, when it cannot be built here at all."""
+
     def candidate(self) -> str:
         """NAME or NAME:key=value,..., as `--backend` takes it."""
-        return label(self.core_name, self.config.options)
+        return label(self.core_name, self.settings())
+
+    def explains(self, name: str, settings: dict[str, str]) -> bool:
+        """May this have become the core's candidate `name` with `settings`?"""
+        return name == self.core_name and all(settings.get(key) == _text(value)
+                                              for key, value in self.settings().items())
 
     def _build(self, module, graph_spec, data, device, cache_dir):
         raise HastenError(f"{type(self).__name__} is built by a strategy, from the recorded graph",
@@ -77,6 +93,10 @@ class OpenVINOBackend(CoreBackend):
     """OpenVINO on the CPU."""
     config_class = OpenVINOBackendConfig
     core_name = "openvino"
+
+    @property
+    def lossy(self) -> bool:
+        return self.config.options.get("precision", "f32") != "f32"
 
 
 class TorchScriptBackendConfig(CoreBackendConfig):

@@ -32,7 +32,7 @@ class TorchEagerBackend(Backend):
             return self._function(*args, **kwargs)
 
 
-_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 @dataclass
@@ -45,8 +45,8 @@ class TorchInductorJitBackendConfig(BackendConfig):
     autocast_dtype: torch.dtype | None = None
 
     def __post_init__(self):
-        if self.mode not in _MODES:
-            raise ValueError(f"mode has to be one of {', '.join(map(str, _MODES))}, "
+        if self.mode not in MODES:
+            raise ValueError(f"mode has to be one of {', '.join(map(str, MODES))}, "
                              f"not {self.mode!r}")
         if self.mode is not None and self.options is not None:
             raise ValueError("mode and options exclude each other")

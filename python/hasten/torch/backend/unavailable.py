@@ -57,12 +57,3 @@ class TorchTensorRTAotBackend(UnavailableBackend):
 
 class TorchTensorRTJitBackend(UnavailableBackend):
     needs = "it needs an NVIDIA GPU and torch_tensorrt"
-
-
-class TorchAOBackendConfig(OpenConfig):
-    pass
-
-
-class TorchAOBackend(UnavailableBackend):
-    config_class = TorchAOBackendConfig
-    needs = "quantised candidates are not built by this version"

@@ -3,10 +3,12 @@
 
 import copy
 import logging
+import math
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
+from hasten.errors import InvalidArgument
 from hasten.torch.backend import Backend
 from hasten.torch.task.profiling import ProfilingConfig
 from hasten.torch.workbench import Trial, Workbench
@@ -26,6 +28,7 @@ class TuneStrategy(ABC):
         self._profiling_config = profiling_config
         self._correctness_check = True
         self._find_max_batch_size = True
+        self._lossy_tolerance: float | None = None
         self.backend_results: list[dict] = []
         self.trials: list[Trial] = []
         self.workbench: Workbench
@@ -36,6 +39,14 @@ class TuneStrategy(ABC):
 
     def enable_find_max_batch_size(self, enable: bool = True):
         self._find_max_batch_size = enable
+        return self
+
+    def allow_lossy(self, tolerance: float | None):
+        """Backends that compute in lower precision count when they stay within this relative
+        difference, 0.02 for 2 %; None, the default: within the usual tolerance only."""
+        if tolerance is not None and not 0 < tolerance < math.inf:
+            raise InvalidArgument(f"a tolerance has to be a number above 0, not {tolerance}")
+        self._lossy_tolerance = tolerance
         return self
 
     def clone(self):
@@ -82,12 +93,15 @@ class TuneStrategy(ABC):
             self._build(own, module, graph_spec, data, device, cache_dir)
             if self._correctness_check:
                 stage = "check"
-                trial.check = self.workbench.check(own)
+                trial.check = self.workbench.check(
+                    own, self._lossy_tolerance if own.lossy else None)
                 if not trial.check["passed"]:
                     trial.status = "rejected"
                     raise WrongResult(trial.check["message"])
         except Exception as error:  # Whatever a backend raises is a reason to go on without it.
-            trial.fail(stage, error, "rejected" if isinstance(error, WrongResult) else "failed")
+            wrong = isinstance(error, WrongResult) or getattr(error, "code", "") == "wrong_result"
+            trial.fail(stage, error, "rejected" if wrong else "failed")
+            self._explain_loss(own, trial)
             self.backend_results.append({"backend": backend.describe(), "success": False})
             self.workbench.progress(f"{stage:<11} {backend.describe()}  {trial.message}")
             if raise_on_failure:
@@ -96,14 +110,28 @@ class TuneStrategy(ABC):
         self.backend_results.append({"backend": backend.describe(), "success": True})
         return own
 
+    def _explain_loss(self, backend: Backend, trial: Trial) -> None:
+        """Says what a user may have missed who wonders why a quantised backend is wrong."""
+        message = trial.message or ""
+        # A tune in children that leaves nobody has the reasons in one sentence.
+        wrong = trial.status == "rejected" or "check failed" in message
+        if wrong and backend.lossy and self._lossy_tolerance is None:
+            trial.message = (f"{message}; it computes in lower precision: allow_lossy(0.02) of the strategy "
+                              "accepts a relative difference of 2 %")
+
+    def _core_options(self) -> dict[str, Any]:
+        lossy = self._lossy_tolerance
+        return {} if lossy is None else {"allow_lossy": lossy}
+
     def _build(self, backend: Backend, module, graph_spec, data, device, cache_dir) -> None:
         from hasten.torch.backend import CoreBackend
         folder = Path(cache_dir) / backend.key()
         folder.mkdir(parents=True, exist_ok=True)
         if isinstance(backend, CoreBackend):
+            backend.check_available()
             _, artifact = self.workbench.build_core(
                 [backend], [1] if graph_spec.has_batch_axis() else [],
-                strategy="one-backend", performance_validation=False)
+                strategy="one-backend", performance_validation=False, **self._core_options())
             backend.open(artifact, graph_spec.output)
         else:
             backend.build(module, graph_spec, data, device, folder)

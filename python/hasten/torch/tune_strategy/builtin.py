@@ -89,7 +89,8 @@ class _RacingStrategy(ProfilingTuneStrategy):
             return super()._tune(module, name, graph_spec, data, device, cache_dir)
         sizes = self._sizes(graph_spec, data)
         entrants: list[tuple[Backend, Trial]] = []
-        core = [backend for backend in self._backends if isinstance(backend, CoreBackend)]
+        core = [backend for backend in self._backends
+                if isinstance(backend, CoreBackend) and self._is_available(backend)]
         if core:
             entrants += self._best_of_children(core, graph_spec, sizes)
         for backend in self._backends:
@@ -101,33 +102,50 @@ class _RacingStrategy(ProfilingTuneStrategy):
                 entrants.append((built, self.trials[-1]))
         return self._decide(entrants, sizes)
 
+    def _is_available(self, backend: CoreBackend) -> bool:
+        try:
+            backend.check_available()
+        except HastenError as error:
+            self._out(backend, error)
+            return False
+        return True
+
+    def _out(self, backend: Backend, error: HastenError) -> None:
+        trial = Trial(backend.describe())
+        trial.fail("build", error)
+        self._explain_loss(backend, trial)
+        self.trials.append(trial)
+        self.backend_results.append({"backend": backend.describe(), "success": False})
+
     def _best_of_children(self, core: list[CoreBackend], graph_spec, sizes
                           ) -> list[tuple[Backend, Trial]]:
-        options = {"latency_budget_ms": self._latency_budget_ms} if self._latency_budget_ms else {}
+        options = self._core_options()
+        if self._latency_budget_ms:
+            options["latency_budget_ms"] = self._latency_budget_ms
         try:
             report, artifact = self.workbench.build_core(
                 core, [size for size in sizes if size is not None], strategy=self._core_strategy,
                 performance_validation=False, **options)
         except HastenError as error:
             for backend in core:
-                trial = Trial(backend.describe())
-                trial.fail("build", error)
-                self.trials.append(trial)
-                self.backend_results.append({"backend": backend.describe(), "success": False})
+                self._out(backend, error)
             self.workbench.progress(f"build       {error.message}")
             return []
         winner = report["winner"]
         found: list[tuple[Backend, Trial]] = []
         for entry in report["trials"]:
-            trial = Trial(label(entry["backend"], entry["config"]), entry["status"], entry["stage"], entry["message"],
-                          entry["check"], entry["points"])
+            trial = Trial(label(entry["backend"], entry["config"]), entry["status"], entry["stage"],
+                          entry["message"], entry["check"], entry["points"])
             self.trials.append(trial)
             self.backend_results.append({"backend": trial.backend,
                                          "success": entry["status"] == "ok"})
+            # The one that says most: an Inductor without settings explains every TorchAO too.
+            blueprint = max((b for b in core if b.explains(entry["backend"], entry["config"])),
+                            key=lambda b: len(b.settings()))
+            self._explain_loss(blueprint, trial)
             if (entry["backend"], entry["config"]) == (winner["backend"], winner["config"]):
-                blueprint = next(b for b in core if b.core_name == entry["backend"])
                 own = blueprint.clone()
-                own.config.options = dict(entry["config"])
+                own.adopt(entry["config"])
                 found.append((own.open(artifact, graph_spec.output), trial))
         return found
 
