@@ -119,6 +119,15 @@ def test_without_settings_it_is_what_a_cpu_can_run():
     assert TorchAOBackend().candidate() == "inductor:max_autotune=true,quantization=int8wo"
 
 
+def test_a_setting_is_known_again_however_it_is_written():
+    backend = TorchInductorAotBackend(TorchInductorAotBackendConfig(
+        options={"threads": 1, "freezing": True}))
+    assert backend.explains("inductor", {"threads": "1", "freezing": "true"})
+    assert backend.explains("inductor", {"threads": 1, "freezing": True, "max_autotune": False})
+    assert not backend.explains("inductor", {"threads": 2, "freezing": True})
+    assert not backend.explains("onnxruntime", {"threads": 1, "freezing": True})
+
+
 @pytest.mark.parametrize("tolerance", [0, -1, float("nan"), float("inf")])
 def test_tolerances_that_cannot_be(tolerance):
     with pytest.raises(ValueError, match="above 0"):

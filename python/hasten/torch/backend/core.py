@@ -29,7 +29,7 @@ class CoreBackend(Backend):
         """The options of the core's backend."""
         return self.config.options
 
-    def adopt(self, settings: dict[str, str]) -> None:
+    def adopt(self, settings: dict[str, object]) -> None:
         """Takes over what the core settled on: `settings()` and more."""
         self.config.options = dict(settings)
 
@@ -40,10 +40,11 @@ class CoreBackend(Backend):
         """NAME or NAME:key=value,..., as `--backend` takes it."""
         return label(self.core_name, self.settings())
 
-    def explains(self, name: str, settings: dict[str, str]) -> bool:
+    def explains(self, name: str, settings: dict[str, object]) -> bool:
         """May this have become the core's candidate `name` with `settings`?"""
-        return name == self.core_name and all(settings.get(key) == _text(value)
-                                              for key, value in self.settings().items())
+        mine = {key: _text(value) for key, value in self.settings().items()}
+        theirs = {key: _text(value) for key, value in settings.items()}
+        return name == self.core_name and mine.items() <= theirs.items()
 
     def _build(self, module, graph_spec, data, device, cache_dir):
         raise HastenError(f"{type(self).__name__} is built by a strategy, from the recorded graph",

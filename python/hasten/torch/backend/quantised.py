@@ -62,7 +62,7 @@ class TorchAOBackend(CoreBackend):
         tuned = {"max_autotune": True} if "autotune" in (self.config.mode or "") else {}
         return {**self.config.options, **tuned, "quantization": self.config.quantization}
 
-    def adopt(self, settings: dict[str, str]) -> None:
+    def adopt(self, settings: dict[str, object]) -> None:
         mine = {**self.settings(), **settings}
         self.config.options = {key: value for key, value in mine.items()
                                if key not in ("max_autotune", "quantization")}
