@@ -108,16 +108,16 @@ class Control:
                 now.called.append(self)
             if self.recording is None:
                 self.recording = Recording(self.signature, self.declared,
-                                           config.max_num_samples_stored)
+                                           config.max_num_samples_stored,
+                                           config.max_sample_bytes)
                 self._training = self.module.training
             if self.state is not State.TUNED:
                 self.state = State.RECORDING
             recording = self.recording
-            call, copied_args, copied_kwargs = recording.copy_of(args, kwargs)
+            call = recording.copy_of(args, kwargs)
         output = self.forward(*args, **kwargs)
         with self._lock:
-            recording.keep(call, copied_args, copied_kwargs, now.batch_size if now else None,
-                           output)
+            recording.keep(call, now.batch_size if now else None, output)
         return output
 
     def _tuned_call(self, args: tuple, kwargs: dict):

@@ -10,18 +10,8 @@ import torch
 from hasten import _core
 from hasten.torch import tree
 from hasten.torch.call import Call, Signature, names_of
+from hasten.torch.samples import Sample, SampleStore
 from hasten.torch.shapes import DeclaredShapes
-
-
-@dataclass
-class Sample:
-    """One recorded call: deep copies, made before the module ran."""
-    args: tuple
-    kwargs: dict
-    tensors: list[torch.Tensor]
-    batch_size: int | None
-    output: tree.Structure
-    output_tensors: list[torch.Tensor]
 
 
 def key_of(structure: tree.Structure, tensors: list[torch.Tensor]) -> tuple:
@@ -38,6 +28,7 @@ class Graph:
     tensors: list[tuple[torch.dtype, int]]  # dtype and rank of each.
     output: tree.Structure
     samples: list[Sample] = field(default_factory=list)
+    batch_sizes: list[int] = field(default_factory=list)  # Of all calls, in order of size.
 
     @property
     def key(self) -> tuple:
@@ -65,16 +56,27 @@ def _describe(axis: dict) -> str:
     return f"{times}{axis['symbol']}={axis['min']}..{axis['max']}"
 
 
+@dataclass
+class _Kind:
+    """The calls of one structure, batch size and shape of every tensor."""
+    shapes: tuple
+    batch_size: int | None
+    samples: list[Sample] = field(default_factory=list)
+
+
 class Recording:
     """Calls as they come, and the graphs that they show."""
 
-    def __init__(self, signature: Signature, declared: DeclaredShapes | None, most_samples: int):
+    def __init__(self, signature: Signature, declared: DeclaredShapes | None, most_samples: float,
+                 most_bytes: float):
         self._signature = signature
         self._declared = declared
         self._most = most_samples
-        self._samples: dict[tree.Structure, list[Sample]] = {}
+        self._store = SampleStore(most_bytes)
+        self._kinds: dict[tree.Structure, dict[tuple, _Kind]] = {}
+        self._stored: set[tuple] = set()  # Keys of the graphs that have a sample.
 
-    def copy_of(self, args: tuple, kwargs: dict) -> tuple[Call, tuple, dict]:
+    def copy_of(self, args: tuple, kwargs: dict) -> Call:
         """The call with deep copies of its arguments, to be kept when it has been answered.
 
         Raises InvalidArgument when it contradicts the declared shapes.
@@ -82,39 +84,56 @@ class Recording:
         call = self._signature.normalise(args, kwargs)
         if self._declared:
             self._declared.check(tree.paths(call.structure), call.tensors)
-        copies = [tensor.detach().clone() for tensor in call.tensors]
-        own = Call(copies, _copied(call.structure))
-        return own, *self._signature.arguments(own)
+        return Call([tensor.detach().clone() for tensor in call.tensors], _copied(call.structure))
 
-    def keep(self, call: Call, args: tuple, kwargs: dict, batch_size: int | None, output) -> None:
-        """At most `most_samples` of one batch size are kept; sizes are learnt from those."""
-        tensors, structure = tree.flatten(output)
-        samples = self._samples.setdefault(call.structure, [])
-        if sum(sample.batch_size == batch_size and _shapes(sample.tensors) == _shapes(call.tensors)
-               for sample in samples) >= self._most:
+    def keep(self, call: Call, batch_size: int | None, output) -> None:
+        """Shapes are learnt from every call; at most `most_samples` of a kind are kept whole, as
+        long as there is room."""
+        shapes = _shapes(call.tensors)
+        kind = self._kinds.setdefault(call.structure, {}).setdefault(
+            (batch_size, shapes), _Kind(shapes, batch_size))
+        if len(kind.samples) >= self._most:
             return
-        samples.append(Sample(args, kwargs, call.tensors, batch_size, structure,
-                              [tensor.detach().clone() for tensor in tensors]))
+        tensors, structure = tree.flatten(output)
+        key = key_of(call.structure, call.tensors)
+        path = self._store.write(call.tensors, [tensor.detach().clone() for tensor in tensors],
+                                 needed=key not in self._stored)
+        if path is not None:
+            self._stored.add(key)
+            kind.samples.append(Sample(self._store, path, self._signature, call.structure,
+                                       structure, batch_size, shapes))
 
     def graphs(self) -> list[Graph]:
-        """In the order of their first calls."""
+        """In the order of their first calls; without those of which no call could be kept."""
         graphs: list[Graph] = []
-        for structure, samples in self._samples.items():
-            on_cpu = [[tensor.cpu() for tensor in sample.tensors] for sample in samples]
-            found = json.loads(_core.graphs_of(list(names_of(structure)), on_cpu,
-                                               [sample.batch_size for sample in samples]))
+        for structure, by_shape in self._kinds.items():
+            kinds = list(by_shape.values())
+            found = json.loads(_core.graphs_of(
+                list(names_of(structure)), [_stand_ins(kind.shapes) for kind in kinds],
+                [kind.batch_size for kind in kinds]))
             for entry in found:
                 spec = entry["graph"]
                 if self._declared:
                     self._declared.apply(spec, tree.paths(structure))
-                own = [samples[index] for index in entry["calls"]]
-                graphs.append(Graph(str(len(graphs)), structure, spec,
-                                    list(key_of(structure, own[0].tensors)[1]), own[0].output, own))
+                own = [kinds[index] for index in entry["calls"]]
+                samples = sorted((sample for kind in own for sample in kind.samples),
+                                 key=lambda sample: sample.path)  # In the order of the calls.
+                if samples:
+                    graphs.append(Graph(
+                        str(len(graphs)), structure, spec,
+                        [(dtype, len(shape)) for shape, dtype in own[0].shapes],
+                        samples[0].output, samples,
+                        sorted({kind.batch_size for kind in own if kind.batch_size})))
         return graphs
 
 
-def _shapes(tensors: list[torch.Tensor]) -> list:
-    return [(tensor.shape, tensor.dtype) for tensor in tensors]
+def _shapes(tensors: list[torch.Tensor]) -> tuple:
+    return tuple((tensor.shape, tensor.dtype) for tensor in tensors)
+
+
+def _stand_ins(shapes: tuple) -> list[torch.Tensor]:
+    """Tensors of these shapes and of no size in memory."""
+    return [torch.zeros((), dtype=dtype).expand(shape) for shape, dtype in shapes]
 
 
 def _copied(structure: tree.Structure) -> tree.Structure:

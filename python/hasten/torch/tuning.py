@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from hasten.errors import InvalidArgument
+from hasten.errors import HastenError, InvalidArgument
 from hasten.torch import dataset as datasets
 from hasten.torch.config import config
 from hasten.torch.module import Control, TunedGraph, recording_pass
@@ -77,6 +77,9 @@ def _record(func, dataset, sizes: list[int], most: int | None) -> list[Control]:
 
 def _tune_module(control: Control, device) -> None:
     graphs = control.graphs()
+    if not graphs:
+        raise HastenError("no recorded call could be kept on disk", "io",
+                          "TMPDIR names a folder with room for them")
     strategies = _strategies_for(control, graphs)
     device = device or _device_of(control.module)
     tuned, reports = [], []

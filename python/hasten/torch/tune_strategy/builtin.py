@@ -183,7 +183,7 @@ class _RacingStrategy(ProfilingTuneStrategy):
             return [None]
         if self._profiling_config_given:
             return list(self._profiling_config.batch_sizes)
-        return sorted({sample.batch_size for sample in data if sample.batch_size}) or [1]
+        return list(graph_spec.batch_sizes) or [1]
 
     def __init__(self, backends: list[Backend] | None = None, profiling_config=None, **kwargs):
         super().__init__(backends, profiling_config, **kwargs)
