@@ -297,7 +297,9 @@ def restore(inputs: list[Input]) -> None:
 
 def raw_bytes(tensor):
     import torch
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    flat = tensor.detach().contiguous().reshape(-1)
+    # One element is contiguous whatever its stride, and view() looks at the stride.
+    return flat.as_strided(flat.shape, (1,)).view(torch.uint8)
 
 
 def same_bytes(a, b) -> bool:

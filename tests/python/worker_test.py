@@ -85,6 +85,19 @@ def test_run_gives_the_values_of_eager_in_any_strides(worker, scale):
     assert total.shape == () and torch.allclose(total, x.sum())
 
 
+def test_one_element_that_lies_far_from_the_next_is_an_output_like_others(worker, tmp_path):
+    class Last(nn.Module):
+        def forward(self, x):
+            return x[:, -1]
+
+    built(worker, save_program(tmp_path, Last(), (torch.ones(2, 8),), ({0: Dim("b", min=1)},)))
+    for rows in (1, 3):
+        x = torch.randn(rows, 8)
+        worker.set_inputs(0, x)
+        (last,) = worker.run(0)
+        assert torch.equal(last, x[:, -1])
+
+
 def test_turn_calls_at_least_once_and_about_as_long_as_asked(worker, scale):
     built(worker, scale)
     worker.set_inputs(0, torch.ones(2, 3))
