@@ -72,14 +72,13 @@ def test_samples_come_back_as_they_were_before_the_call(folder):
 
 def test_no_more_of_a_kind_than_asked_for(folder, settings):
     settings.max_num_samples_stored = 1
-    model = ait.Module(Double(), "one")
+    one, every = ait.Module(Double(), "one"), ait.Module(Double(), "every")
     for _ in range(3):
-        model(torch.ones(2))
+        one(torch.ones(2))
     assert len(files(folder)) == 1
     settings.max_num_samples_stored = math.inf
-    model = ait.Module(Double(), "all")
     for _ in range(5):
-        model(torch.ones(2))
+        every(torch.ones(2))
     assert len(files(folder)) == 6
 
 
@@ -128,3 +127,46 @@ def test_a_full_disk_stops_no_call(tmp_path, monkeypatch, caplog):
     with pytest.raises(ait.HastenError, match="could be kept on disk"):
         ait.tune(model, [torch.ones(2)], ignore_failing_modules=False)
     assert torch.equal(model(torch.ones(2)), torch.full((2,), 2.0))
+
+
+class Cache:
+    """Equal to nothing but itself, as a key-value cache is."""
+
+    def __init__(self):
+        self.seen = []
+
+
+class Cached(torch.nn.Module):
+    def forward(self, x, cache=None):
+        if cache is None:
+            return {"y": x * 2}
+        cache.seen.append(x)
+        return {"y": sum(cache.seen)}
+
+
+def test_a_call_with_an_object_that_nothing_equals_stays_the_originals(folder):
+    model = ait.Module(Cached(), "cached", strategy=strategy())
+    ait.tune(lambda x: model(x, cache=Cache()), [torch.ones(2)])
+    assert model.tuning_state is ait.State.PASSTHROUGH and not files(folder)
+    assert "cache: Cache" in model.tuning_report["error"]
+    ait.tune(lambda x: (model(x), model(x, cache=Cache())), [torch.ones(2)])
+    assert model.tuning_state is ait.State.TUNED
+    cache = Cache()
+    model(torch.ones(2), cache=cache)
+    assert torch.equal(model(torch.ones(2), cache=cache)["y"], torch.full((2,), 2.0))
+    assert len(cache.seen) == 2
+
+
+def test_nor_is_such_an_object_handed_out_again(folder):
+    class Making(torch.nn.Module):
+        def forward(self, x):
+            cache = Cache()
+            cache.seen.append(x)
+            return {"y": x * 2, "cache": cache}
+
+    model = ait.Module(Making(), "making", strategy=ait.MaxThroughputStrategy(
+        backends=[ait.backend.ONNXRuntimeBackend()]))
+    ait.tune(model, [((torch.ones(2),), {})])
+    assert model.tuning_state is ait.State.PASSTHROUGH
+    x = torch.full((2,), 5.0)
+    assert model(x)["cache"].seen[0] is x

@@ -116,6 +116,8 @@ class Control:
             recording = self.recording
             call = recording.copy_of(args, kwargs)
         output = self.forward(*args, **kwargs)
+        if call is None:
+            return output
         with self._lock:
             recording.keep(call, now.batch_size if now else None, output)
         return output

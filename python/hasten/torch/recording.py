@@ -36,7 +36,7 @@ class Graph:
 
     def output_varies(self) -> bool:
         """Does the answer differ between samples in more than its tensors' values?"""
-        return any(sample.output != self.output for sample in self.samples)
+        return bool(tree.opaque(self.output)) or any(sample.output != self.output for sample in self.samples)
 
     def has_batch_axis(self) -> bool:
         return any(axis["kind"] == "batch" for spec in self.spec["inputs"] for axis in spec["axes"])
@@ -75,15 +75,21 @@ class Recording:
         self._store = SampleStore(most_bytes)
         self._kinds: dict[tree.Structure, dict[tuple, _Kind]] = {}
         self._stored: set[tuple] = set()  # Keys of the graphs that have a sample.
+        self.refused: list[str] = []      # Why the last call that was not recorded was not.
 
-    def copy_of(self, args: tuple, kwargs: dict) -> Call:
-        """The call with deep copies of its arguments, to be kept when it has been answered.
+    def copy_of(self, args: tuple, kwargs: dict) -> Call | None:
+        """The call with deep copies of its arguments, to be kept when it has been answered; None
+        for one that could never be recognised again.
 
         Raises InvalidArgument when it contradicts the declared shapes.
         """
         call = self._signature.normalise(args, kwargs)
         if self._declared:
             self._declared.check(tree.paths(call.structure), call.tensors)
+        opaque = tree.opaque(call.structure)
+        if opaque:
+            self.refused = opaque
+            return None
         return Call([tensor.detach().clone() for tensor in call.tensors], _copied(call.structure))
 
     def keep(self, call: Call, batch_size: int | None, output) -> None:

@@ -7,6 +7,7 @@ a value of the same types.
 """
 
 import collections
+import copy
 import dataclasses
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator
@@ -81,6 +82,19 @@ def paths(structure: Structure, prefix: tuple = ()) -> list[tuple]:
         return []
     return [path for key, child in zip(structure.keys, structure.children)
             for path in paths(child, (*prefix, key))]
+
+
+def opaque(structure: Structure, prefix: tuple = ()) -> list[str]:
+    """The objects in it that equal nothing but themselves (a cache of `transformers`), as
+    `path: type`: no other call has them, and what they hold cannot be followed."""
+    if isinstance(structure, Leaf):
+        return []
+    if isinstance(structure, Constant):
+        if Constant(copy.deepcopy(structure.value)) == structure:
+            return []
+        return [f"{'.'.join(map(str, prefix))}: {type(structure.value).__name__}"]
+    return [word for key, child in zip(structure.keys, structure.children)
+            for word in opaque(child, (*prefix, key))]
 
 
 def _kind(value: Any) -> str | None:

@@ -77,6 +77,10 @@ def _record(func, dataset, sizes: list[int], most: int | None) -> list[Control]:
 
 def _tune_module(control: Control, device) -> None:
     graphs = control.graphs()
+    if not graphs and control.recording and control.recording.refused:
+        raise HastenError("calls with these arguments cannot be told from others: "
+                          f"{', '.join(control.recording.refused)}", "unsupported",
+                          "tune the modules inside, or a call without them (use_cache=False)")
     if not graphs:
         raise HastenError("no recorded call could be kept on disk", "io",
                           "TMPDIR names a folder with room for them")
