@@ -23,7 +23,9 @@ def strategy():
     return ait.OneBackendStrategy(backend).enable_performance_validation(False)
 
 
-IMAGES = {"resnet18": (64, {}), "mobilenetv3_small_050": (64, {})}
+IMAGES = {"resnet18": (64, {}), "mobilenetv3_small_050": (64, {}),
+          "vit_tiny_patch16_224": (32, {"img_size": 32, "patch_size": 8, "depth": 2,
+                                        "embed_dim": 32, "num_heads": 2})}
 
 
 @pytest.mark.parametrize("name", IMAGES)
