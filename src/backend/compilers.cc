@@ -11,11 +11,15 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "model/model.h"
 
 namespace hasten {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kPackageHint =
+    "set HASTEN_PYTHON_PACKAGES to the folder of hasten's Python package";
 
 Result<CompilerEntry> entry_from(const Json& json) {
   CompilerEntry entry{.name = json["name"].as_string(),
@@ -109,7 +113,7 @@ Result<std::vector<CompilerEntry>> Compilers::chain(const std::string& from,
         Code::kUnsupported,
         format("nothing turns '{}' into '{}'{}", from, to, missing_.empty() ? "" : ": " + missing_),
         missing_.empty() ? ""
-                         : "set HASTEN_PYTHON_PACKAGES to the folder of hasten's Python package"};
+                         : kPackageHint};
   }
   std::vector<CompilerEntry> steps;
   for (const CompilerEntry* step = reached[to].by; step; step = reached[step->from].by) {
@@ -117,6 +121,38 @@ Result<std::vector<CompilerEntry>> Compilers::chain(const std::string& from,
   }
   std::reverse(steps.begin(), steps.end());
   return steps;
+}
+
+Result<std::string> Compilers::reachable(const std::string& from,
+                                         const std::vector<std::string>& formats) const {
+  // Native first: nothing is faster to make than what is there.
+  if (std::find(formats.begin(), formats.end(), from) != formats.end()) return from;
+  for (const std::string& to : formats) {
+    if (chain(from, to)) return to;
+  }
+  return Error{missing_.empty() ? Code::kUnsupported : Code::kUnavailable,
+               format("it takes {}, and this model is {}{}", taken(formats), format_title(from),
+                      missing_.empty() ? "" : ": " + missing_),
+               missing_.empty() ? "name one that takes it; hasten backends shows what each takes"
+                                : kPackageHint};
+}
+
+std::string Compilers::taken(const std::vector<std::string>& formats) const {
+  std::vector<std::string> as_they_are, converted;
+  for (const std::string& to : formats) as_they_are.push_back(format_title(to));
+  std::set<std::string> sources;
+  for (const CompilerEntry& entry : entries_) {
+    const auto is_source_of = [&](const std::string& to) {
+      return chain(entry.from, to).has_value();
+    };
+    const bool is_taken = std::find(formats.begin(), formats.end(), entry.from) != formats.end();
+    if (!is_taken && std::any_of(formats.begin(), formats.end(), is_source_of) &&
+        sources.insert(entry.from).second) {
+      converted.push_back(format_title(entry.from));
+    }
+  }
+  return join(as_they_are, ", ") +
+         (converted.empty() ? "" : format(" (also converted from {})", join(converted, ", ")));
 }
 
 Result<CompileResult> Compilers::run(Spawner& spawner, const CompilerEntry& compiler,

@@ -46,6 +46,13 @@ class Compilers {
   static Result<Compilers> read(const std::filesystem::path& package_folder);
   // The steps from one format to another; empty when equal; kUnsupported when none.
   Result<std::vector<CompilerEntry>> chain(const std::string& from, const std::string& to) const;
+  // The format, of those a backend takes (best first), that a model is or can be turned into.
+  // kUnsupported when there is none, kUnavailable when for want of the Python package.
+  Result<std::string> reachable(const std::string& from,
+                                const std::vector<std::string>& formats) const;
+  // What a backend of these formats takes in the end: "ONNX .onnx (also converted from
+  // TorchScript .pt, torch.export .pt2)".
+  std::string taken(const std::vector<std::string>& formats) const;
   // One step, in work_dir/NAME. Its own error if it gave one, kBuildFailed with every
   // exporter's reason for example; the log is work_dir/NAME.log.
   Result<CompileResult> run(Spawner& spawner, const CompilerEntry& compiler,

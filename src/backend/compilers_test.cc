@@ -52,6 +52,26 @@ TEST_CASE("Compilers: equal formats need no step, and cycles end") {
   CHECK(none.error().code == Code::kUnsupported);
 }
 
+TEST_CASE("Compilers: what a backend takes, as it is and converted") {
+  const Package package(R"([{"name":"1","from":"torchscript","to":"pt2","module":"m"},
+                            {"name":"2","from":"pt2","to":"aoti","module":"m"}])");
+  auto compilers = Compilers::read(package.folder.path());
+  REQUIRE(compilers);
+  CHECK(compilers->taken({"onnx"}) == "ONNX .onnx");
+  CHECK(compilers->taken({"aoti"}) ==
+        "AOTInductor package (also converted from TorchScript .pt, torch.export .pt2)");
+  CHECK(compilers->taken({"pt2", "onnx"}) ==
+        "torch.export .pt2, ONNX .onnx (also converted from TorchScript .pt)");
+  CHECK(*compilers->reachable("torchscript", {"aoti"}) == "aoti");
+  CHECK(*compilers->reachable("onnx", {"pt2", "onnx"}) == "onnx");
+  const auto none = compilers->reachable("onnx", {"aoti"});
+  REQUIRE(!none);
+  CHECK(none.error().code == Code::kUnsupported);
+  CHECK(none.error().message ==
+        "it takes AOTInductor package (also converted from TorchScript .pt, torch.export .pt2), "
+        "and this model is ONNX .onnx");
+}
+
 TEST_CASE("Compilers: without the Python package there is no chain, and the message says why") {
   auto folder = *TemporaryFolder::create("compilers-test");
   auto compilers = Compilers::read(folder.path());

@@ -9,6 +9,10 @@
 #include <utility>
 
 namespace hasten {
+
+std::string counted(size_t count, std::string_view noun) {
+  return format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 namespace {
 
 struct Unit {

@@ -13,6 +13,9 @@
 
 namespace hasten {
 
+// "1 round", "2 rounds"; the plural ends in s.
+std::string counted(size_t count, std::string_view noun);
+
 using fmt::format;
 
 // Empty parts are kept; an empty text has no parts.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
+#include "backend/compilers.h"
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -41,13 +42,13 @@ std::string describe_option(const Json& option) {
   return format("{:<56} {}\n", text, option["help"].as_string());
 }
 
-std::string to_text(const std::vector<Scouted>& all) {
+std::string to_text(const std::vector<Scouted>& all, const Compilers& compilers) {
   std::string text;
   for (const Scouted& backend : all) {
     if (backend.unavailable) continue;
     text += format("{:<14} available    {} {}; takes {}\n", backend.entry.name,
                    backend.describe["title"].as_string(), backend.library_version(),
-                   joined(backend.describe["formats"]));
+                   compilers.taken(backend.formats()));
     for (const Json& option : backend.describe["options"].items()) text += describe_option(option);
   }
   for (const Scouted& backend : all) {
@@ -81,7 +82,9 @@ int run_backends(const BackendsCommand& command) {
         Json::object({{"schema", 1}, {"hasten", kVersion}, {"backends", std::move(list)}});
     if (Status put = put_json(json, command.common.json); !put) return fail(put.error());
   }
-  if (command.common.json != "-") print(to_text(all));
+  // Without the means to convert each takes what it takes as it is.
+  const Result<Compilers> compilers = Compilers::read(python_package_folder());
+  if (command.common.json != "-") print(to_text(all, compilers ? *compilers : Compilers()));
   return kExitDone;
 }
 

@@ -75,7 +75,7 @@ std::vector<int64_t> sizes_for(const BenchCommand& command, const std::vector<Si
 
 struct Measured {
   std::vector<Point> points;                 // One a side.
-  size_t discarded = 0;                      // Rounds that other programs spoiled.
+  size_t discarded = 0;                      // Rounds that other programs disturbed.
   std::optional<double> largest_difference;  // Between the answers of the two.
 };
 
@@ -169,6 +169,7 @@ Json to_json(const Measured& measured, const std::vector<Side>& sides, int64_t b
     const Point& first = measured.points.front();
     json.set("speedup", to_json(*first.speedup));
     json.set("verdict", to_string(first.verdict));
+    json.set("doubt", first.doubt.empty() ? Json() : Json(first.doubt));
     json.set("largest_difference", *measured.largest_difference);
   }
   return json;
@@ -201,10 +202,11 @@ std::string to_text(const Measured& measured, const std::vector<Side>& sides, in
     text += format("           {}: {} times as fast; largest difference of the outputs {:.2g}\n",
                    sentence(first.verdict, sides[0].name, sides[1].name),
                    ratio_text(*first.speedup), *measured.largest_difference);
+    if (!first.doubt.empty()) text += format("           doubtful: {}\n", first.doubt);
   }
   if (measured.discarded > 0) {
-    text += format("           {} rounds that other programs spoiled were left out\n",
-                   measured.discarded);
+    text += format("           {} that other programs disturbed left out\n",
+                   counted(measured.discarded, "round"));
   }
   return text;
 }

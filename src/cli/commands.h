@@ -35,8 +35,8 @@ struct TuneCommand {
 
 struct RunCommand {
   CommonOptions common;
-  std::filesystem::path target;  // An artifact or a model.
-  std::vector<std::filesystem::path> inputs;
+  std::filesystem::path target;     // An artifact or a model.
+  std::vector<std::string> inputs;  // Files, or SPECs.
   std::filesystem::path output;
   std::string backend;  // Of a model; empty: its baseline.
 };

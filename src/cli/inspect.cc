@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <variant>
 
 #include "base/files.h"
@@ -67,6 +68,34 @@ int inspect_model(const InspectCommand& command, const Model& model) {
   return kExitDone;
 }
 
+// "float32[B,3]": the sizes that were recorded are no limit, so they stand apart.
+std::string describe(const TensorSpec& spec) {
+  std::vector<std::string> axes;
+  for (const Axis& axis : spec.axes) axes.push_back(symbol_text(axis));
+  return format("{} {}[{}]", spec.name, to_string(spec.dtype), join(axes, ","));
+}
+
+// "    sizes    tuned with B=1..2; other sizes run too"
+std::string describe_sizes(const ArtifactGraph& graph) {
+  std::vector<std::string> sizes;
+  for (const TensorSpec& input : graph.spec.inputs) {
+    for (const Axis& axis : input.axes) {
+      if (axis.kind == AxisKind::kStatic || axis.max == 0) continue;
+      Axis size = axis;  // Of the symbol itself: B=1..2 where the axis is 2*B.
+      size.multiplier = 1;
+      size.min /= axis.multiplier;
+      size.max /= axis.multiplier;
+      const std::string text = describe(size);
+      if (std::ranges::find(sizes, text) == sizes.end()) sizes.push_back(text);
+    }
+  }
+  if (sizes.empty()) return "";
+  const bool any_size = std::ranges::any_of(
+      graph.routes, [](const Route& route) { return route.ranges.empty(); });
+  return format("    sizes    tuned with {}; {}\n", join(sizes, ", "),
+                any_size ? "other sizes run too" : "other sizes run within the limits below");
+}
+
 std::string describe_route(const Manifest& manifest, const Route& route, const char* role) {
   std::string label = route.payload;
   for (const Payload& payload : manifest.payloads) {
@@ -76,8 +105,9 @@ std::string describe_route(const Manifest& manifest, const Route& route, const c
   }
   std::string where;
   for (const auto& [symbol, range] : route.ranges) {
-    where += format(", {} {}..{}", symbol, range.first,
-                    range.second == INT64_MAX ? "any" : format("{}", range.second));
+    where += range.second == INT64_MAX
+                 ? format(", for {} from {} on", symbol, range.first)
+                 : format(", for {} from {} to {}", symbol, range.first, range.second);
   }
   return format("    {:<8} {}\n", role, printable_name(label + where));
 }
@@ -102,9 +132,10 @@ int inspect_artifact(const InspectCommand& command, const Model& file) {
   for (const ArtifactGraph& graph : manifest.graphs) {
     text += format("graph {}\n", printable_name(graph.spec.name));
     for (const TensorSpec& input : graph.spec.inputs)
-      text += "    in       " + printable_name(input.describe()) + "\n";
+      text += "    in       " + printable_name(describe(input)) + "\n";
     for (const TensorSpec& out : graph.spec.outputs)
-      text += "    out      " + printable_name(out.describe()) + "\n";
+      text += "    out      " + printable_name(describe(out)) + "\n";
+    text += printable_name(describe_sizes(graph));
     for (size_t i = 0; i < graph.routes.size(); ++i) {
       text += describe_route(manifest, graph.routes[i], i == 0 ? "first" : "then");
     }

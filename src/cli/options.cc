@@ -85,6 +85,7 @@ void add_duration(CLI::App& app, const string& name, const string& help,
 
 constexpr const char* kTuneExamples =
     R"(An .npz holds one call, with an array for each input by name or by order; several are several samples.
+For a model with one input an .npy is enough.
 A SPEC describes random inputs: name=dtype[axes] with sizes and symbols. B is the batch, other symbols
 vary, T=8..128 gives a range; @low..high behind the brackets is the range of the values.
 
@@ -106,8 +107,8 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& c) {
       ->option_text(" ");
   heading(*sub, "Inputs");
   sub->add_option("-i,--input", t.inputs,
-                  "A file or a SPEC; may be repeated\nDefault: random values in the model's shapes")
-      ->option_text("FILE.npz|SPEC");
+                  "An .npz or .npy file, or a SPEC; may be repeated\nDefault: random values in the model's shapes")
+      ->option_text("FILE|SPEC");
   sub->add_option("--batch-sizes", t.batch_sizes,
                   "Sizes to record at and to measure\nDefault: record at 1,2; measure at 1, 2, 4, "
                   "... until\nthroughput stops growing")
@@ -190,11 +191,14 @@ CLI::App* add_run(CLI::App& app, RunCommand& c) {
   CLI::App* sub = app.add_subcommand("run", "Run an artifact, or a model as it is, on inputs");
   sub->footer(R"(Examples:
   hasten run resnet18.hasten --input image.npz -o logits.npz
-  hasten run resnet18.onnx --input image.npz --json -)");
+  hasten run resnet18.hasten --input image.npy -o logits.npz
+  hasten run resnet18.onnx --input 'image=float32[1,3,224,224]' --json -)");
   sub->add_option("TARGET", c.target, "An artifact or a model")->required()->option_text(" ");
-  sub->add_option("-i,--input", c.inputs, "The inputs (required); several files are several calls")
+  sub->add_option("-i,--input", c.inputs,
+                  "The inputs (required), as tune takes them; each file is a call,\n"
+                  "SPECs together are one call with random values")
       ->required()
-      ->option_text("FILE.npz");
+      ->option_text("FILE|SPEC");
   sub->add_option("-o,--output", c.output,
                   "Where the outputs go; of several calls OUT-1.npz, OUT-2.npz, ...")
       ->option_text("OUT.npz");
@@ -213,8 +217,8 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& c) {
   hasten bench a.hasten --against b.hasten --batch-sizes 1,8 --rounds 50 --json -)");
   sub->add_option("TARGET", c.target, "An artifact or a model")->required()->option_text(" ");
   sub->add_option("--against", c.against, "The one to compare with")->option_text("TARGET");
-  sub->add_option("-i,--input", c.inputs, "A file or a SPEC; default: the artifact's samples")
-      ->option_text("FILE.npz|SPEC");
+  sub->add_option("-i,--input", c.inputs, "An .npz or .npy file, or a SPEC; default: the artifact's samples")
+      ->option_text("FILE|SPEC");
   sub->add_option("--batch-sizes", c.batch_sizes,
                   "Sizes to measure; default: the one that was chosen")
       ->delimiter(',')
@@ -318,8 +322,8 @@ Exit status: 0 done, 1 nothing usable found, 2 bad usage, 3 a backend that is ne
       ->option_text(" ");
   sub->add_option("--model", plugin_test.model, "In a format that the plugin takes")
       ->option_text("FILE");
-  sub->add_option("-i,--input", plugin_test.inputs, "Inputs of that model; may be repeated")
-      ->option_text("FILE.npz");
+  sub->add_option("-i,--input", plugin_test.inputs, "Inputs of that model, .npz or .npy; may be repeated")
+      ->option_text("FILE");
   add_common(*sub, plugin_test.common);
   sub->callback([&] { code = run_plugin_test(plugin_test); });
 

@@ -19,6 +19,7 @@
 #include "model/recording.h"
 #include "model/samples.h"
 #include "tensor/npz.h"
+#include "tune/inputs.h"
 #include "tune/runnable.h"
 
 namespace hasten {
@@ -45,7 +46,7 @@ std::vector<ValueInfo> values_of(const std::vector<TensorInfo>& infos) {
       if (std::from_chars(axis.data(), end, size).ptr == end)
         value.shape->emplace_back(size);
       else
-        value.shape->emplace_back(axis);
+        value.shape->emplace_back(axis.substr(0, axis.find('=')));  // Recorded, but no limit.
     }
     values.push_back(std::move(value));
   }
@@ -89,20 +90,43 @@ Json describe(const std::string& name, const Tensor& tensor) {
       {{"name", name}, {"dtype", to_string(tensor.dtype())}, {"shape", std::move(shape)}});
 }
 
-// OUT.npz, or OUT-1.npz, OUT-2.npz, ... for several inputs.
-std::filesystem::path output_path(const RunCommand& command, size_t i) {
-  if (command.output.empty() || command.inputs.size() == 1) return command.output;
+// The --input of each call: a file is one, all SPECs together are one.
+Result<std::vector<std::vector<std::string>>> calls_of(const RunCommand& command) {
+  const auto specs = std::ranges::count_if(command.inputs, looks_like_spec);
+  if (specs == std::ssize(command.inputs)) return std::vector<std::vector<std::string>>{command.inputs};
+  if (specs > 0) {
+    return Error{Code::kInvalidArgument, "--input has files and SPECs",
+                 "a file is a call, SPECs describe the random inputs of another: give either"};
+  }
+  std::vector<std::vector<std::string>> calls;
+  for (const std::string& file : command.inputs) calls.push_back({file});
+  return calls;
+}
+
+Result<std::vector<Tensor>> inputs_of(const std::vector<std::string>& given,
+                                      const Signature& signature) {
+  if (!looks_like_spec(given.front())) {
+    HASTEN_TRY(const NamedTensors arrays, read_npz(given.front()));
+    return match_inputs(arrays, signature, given.front());
+  }
+  InputRequest request;
+  request.inputs = given;
+  HASTEN_TRY(PreparedInputs prepared, prepare_inputs(request, signature));
+  return std::move(prepared.graphs.front().samples.front().inputs);
+}
+
+// OUT.npz, or OUT-1.npz, OUT-2.npz, ... for several calls.
+std::filesystem::path output_path(const RunCommand& command, size_t i, size_t calls) {
+  if (command.output.empty() || calls == 1) return command.output;
   std::filesystem::path path = command.output;
   path.replace_filename(format("{}-{}{}", command.output.stem().string(), i + 1,
                                command.output.extension().string()));
   return path;
 }
 
-Result<Json> call(const Target& target, const RunCommand& command, size_t i) {
-  const std::filesystem::path& file = command.inputs[i];
-  HASTEN_TRY(const NamedTensors arrays, read_npz(file));
-  HASTEN_TRY(const std::vector<Tensor> inputs,
-             match_inputs(arrays, target.signature, file.string()));
+Result<Json> call(const Target& target, const std::vector<std::string>& given,
+                  const std::filesystem::path& to) {
+  HASTEN_TRY(const std::vector<Tensor> inputs, inputs_of(given, target.signature));
   const std::chrono::nanoseconds begin = real_clock().now();
   HASTEN_TRY(std::vector<Tensor> outputs, target.run(inputs));
   const double milliseconds =
@@ -114,9 +138,8 @@ Result<Json> call(const Target& target, const RunCommand& command, size_t i) {
     described.push(describe(name, outputs[k]));
     named.emplace_back(std::move(name), std::move(outputs[k]));
   }
-  const std::filesystem::path to = output_path(command, i);
   if (!to.empty()) HASTEN_TRY_STATUS(write_npz(to, named));
-  return Json::object({{"input", file.string()},
+  return Json::object({{"input", join(given, " ")},
                        {"output", to.empty() ? Json() : Json(to.string())},
                        {"duration_ms", milliseconds},
                        {"outputs", std::move(described)}});
@@ -135,11 +158,12 @@ std::string to_text(const Json& call) {
   return text;
 }
 
-int run_calls(const Target& target, const RunCommand& command) {
+int run_calls(const Target& target, const RunCommand& command,
+              const std::vector<std::vector<std::string>>& given) {
   Json calls = Json::array();
   std::string text;
-  for (size_t i = 0; i < command.inputs.size(); ++i) {
-    Result<Json> done = call(target, command, i);
+  for (size_t i = 0; i < given.size(); ++i) {
+    Result<Json> done = call(target, given[i], output_path(command, i, given.size()));
     if (!done) return fail(done.error());
     text += to_text(*done);
     calls.push(std::move(*done));
@@ -151,15 +175,16 @@ int run_calls(const Target& target, const RunCommand& command) {
                                   {"calls", std::move(calls)}});
   if (Status put = put_json(json, command.common.json); !put) return fail(put.error());
   if (command.common.json != "-") print(text);
+  if (command.output.empty() && !command.common.quiet) {
+    print_note("the outputs were not saved; -o OUT.npz saves them");
+  }
   return kExitDone;
 }
 
 // What the first call looks like, for models that have to be called to be understood.
-Result<GraphSpec> graph_of(const RunCommand& command, const Signature& signature) {
-  const std::filesystem::path& file = command.inputs.front();
-  HASTEN_TRY(const NamedTensors arrays, read_npz(file));
+Result<GraphSpec> graph_of(const std::vector<std::string>& given, const Signature& signature) {
   RecordedCall call;
-  HASTEN_TRY(call.sample.inputs, match_inputs(arrays, signature, file.string()));
+  HASTEN_TRY(call.sample.inputs, inputs_of(given, signature));
   std::vector<std::string> names;
   for (const ValueInfo& input : signature.inputs) names.push_back(input.name);
   std::vector<RecordedCall> calls;
@@ -179,22 +204,31 @@ int run_run(const RunCommand& command) {
   if (!command.output.empty()) {
     if (Status place = check_has_folder(command.output); !place) return fail(place.error());
   }
-  std::vector<std::filesystem::path> read = command.inputs;
+  const Result<std::vector<std::vector<std::string>>> given = calls_of(command);
+  if (!given) return fail(given.error());
+  std::vector<std::filesystem::path> read(command.inputs.begin(), command.inputs.end());
   read.push_back(command.target);
-  for (size_t i = 0; i < command.inputs.size(); ++i) {
-    const std::filesystem::path output = output_path(command, i);
+  for (size_t i = 0; i < given->size(); ++i) {
+    const std::filesystem::path output = output_path(command, i, given->size());
     const Status apart = check_is_none_of(output, read);
     if (!apart) return fail(apart.error());
     if (!output.empty() && !is_replaceable(output)) return fail(not_replaceable(output));
   }
   if (is_artifact(command.target)) {
+    if (!command.backend.empty()) {
+      return fail({Code::kInvalidArgument,
+                   format("{} is an artifact, and --backend is for a model: what runs an artifact "
+                          "was chosen by the tune",
+                          command.target.string()),
+                   "leave --backend out, or run the model that the artifact was made from"});
+    }
     LoadOptions options;
     options.plugin_dirs = command.common.plugins;
     options.threads = command.common.threads;
     Result<Session> session = Session::load(command.target, options);
     if (!session) return fail(session.error());
     for (const std::string& warning : session->warnings()) print_warning(warning);
-    return run_calls(target_of(std::move(*session)), command);
+    return run_calls(target_of(std::move(*session)), command, *given);
   }
   const InterruptScope interrupt;
   Result<TemporaryFolder> folder = TemporaryFolder::create("run");
@@ -205,11 +239,11 @@ int run_run(const RunCommand& command) {
                     {.work_dir = folder->path(),
                      .plugins = command.common.plugins,
                      .backend = command.backend,
-                     .graph_of = [&](const Signature& s) { return graph_of(command, s); },
+                     .graph_of = [&](const Signature& s) { return graph_of(given->front(), s); },
                      .threads = command.common.threads,
                      .stop = interrupt.token()});
   if (!runnable) return fail(runnable.error());
-  return run_calls(target_of(std::move(*runnable)), command);
+  return run_calls(target_of(std::move(*runnable)), command, *given);
 }
 
 }  // namespace hasten

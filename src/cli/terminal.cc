@@ -52,6 +52,11 @@ void print_warning(std::string_view text) {
   put_text(stderr, format("warning: {}\n", set_in(text)));
 }
 
+void print_note(std::string_view text) {
+  std::fflush(stdout);
+  put_text(stderr, format("note: {}\n", text));
+}
+
 void print_waiting(const std::string& names) {
   put_text(stderr, format("waiting for {}\n", names));
 }

@@ -17,6 +17,7 @@ namespace hasten {
 void print(std::string_view text);          // stdout.
 void print_json(std::string_view text);     // stdout, too.
 void print_warning(std::string_view text);  // "warning: ..." on stderr.
+void print_note(std::string_view text);     // "note: ..." on stderr.
 void print_waiting(const std::string& names);  // "waiting for ..." on stderr.
 void print_error(const Error& error);       // "error: ...", then "  hint: ..." on stderr.
 // Did all that was printed arrive? A full disk takes what was printed without a word.

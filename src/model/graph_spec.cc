@@ -9,10 +9,6 @@
 namespace hasten {
 namespace {
 
-std::string symbol_text(const Axis& axis) {
-  return axis.multiplier == 1 ? axis.symbol : format("{}*{}", axis.multiplier, axis.symbol);
-}
-
 std::string dtype_text(DLDataType type) {
   if (const auto dtype = dtype_from_dlpack(type)) return std::string(to_string(*dtype));
   return format("a dtype without a name here (DLPack code {}, {} bits, {} lanes)", type.code,
@@ -123,9 +119,13 @@ double bytes_resized(const GraphSpec& graph, std::span<const Tensor> inputs, int
 
 }  // namespace
 
-std::string describe(const Axis& axis) {
+std::string symbol_text(const Axis& axis) {
   if (axis.kind == AxisKind::kStatic) return std::to_string(axis.min);
-  if (axis.max == 0) return symbol_text(axis);
+  return axis.multiplier == 1 ? axis.symbol : format("{}*{}", axis.multiplier, axis.symbol);
+}
+
+std::string describe(const Axis& axis) {
+  if (axis.kind == AxisKind::kStatic || axis.max == 0) return symbol_text(axis);
   const int64_t low = axis.min / axis.multiplier, high = axis.max / axis.multiplier;
   if (low == high) return format("{}={}", symbol_text(axis), low);
   return format("{}={}..{}", symbol_text(axis), low, high);

@@ -31,6 +31,7 @@ struct Axis {
 };
 // "3", "B=1..2", "2*B=1..4" (the range is the symbol's), "T" when no size is known.
 std::string describe(const Axis& axis);
+std::string symbol_text(const Axis& axis);  // The same without the range: "3", "B", "2*B".
 
 struct TensorSpec {
   std::string name;

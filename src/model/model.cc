@@ -134,6 +134,14 @@ Result<std::map<std::string, fs::path>> external_files(const Model& model) {
 
 }  // namespace
 
+std::string format_title(const std::string& format) {
+  if (format == "onnx") return "ONNX .onnx";
+  if (format == "torchscript") return "TorchScript .pt";
+  if (format == "pt2") return "torch.export .pt2";
+  if (format == "aoti") return "AOTInductor package";
+  return format;
+}
+
 Result<Model> open_model(const fs::path& path) {
   Model model;
   std::error_code failure;

@@ -17,6 +17,9 @@ struct Model {
   uint64_t size_bytes = 0;     // External data included.
 };
 
+// A format in the words of who has such a file: "TorchScript .pt".
+std::string format_title(const std::string& format);
+
 // Recognises, checks that the file is whole as far as its container tells (zip
 // directory, protobuf framing, external data present and inside the model's
 // folder), hashes. Errors say what the file is instead ("is a pickled state_dict,

@@ -169,6 +169,7 @@ Json Point::to_json() const {
                        {"verdict", to_string(verdict)},
                        {"calls", static_cast<uint64_t>(calls)},
                        {"rounds", static_cast<uint64_t>(rounds)},
+                       {"doubt", text_or_null(doubt)},
                        {"left_early", left_early}});
 }
 
@@ -183,6 +184,7 @@ Result<Point> Point::from_json(const Json& json) {
               .verdict = *verdict,
               .calls = static_cast<size_t>(json["calls"].as_int()),
               .rounds = static_cast<size_t>(json["rounds"].as_int()),
+              .doubt = json["doubt"].as_string(),
               .left_early = json["left_early"].as_bool()};
   if (json["speedup"].is_object()) point.speedup = interval_from_json(json["speedup"]);
   return point;

@@ -22,7 +22,7 @@ enum class TrialStatus {
   kOk,           // Built, correct, measured.
   kFailed,       // A build, a run or a limit; see Failure.
   kRejected,     // It ran, and its values were wrong.
-  kUnavailable,  // Its backend cannot work on this machine.
+  kUnavailable,  // Its backend cannot work on this machine, or takes no such model.
   kDropped,      // Correct, but left out of the race or never measured.
 };
 std::string_view to_string(TrialStatus status);  // "ok", "failed", "rejected", ...
@@ -66,6 +66,7 @@ struct Point {
   std::optional<Interval> speedup;  // Baseline time / own time; none without a baseline.
   Verdict verdict = Verdict::kCannotTell;
   size_t calls = 0, rounds = 0;
+  std::string doubt{};      // Why the speed-up may be none, in a sentence. Empty: nothing says so.
   bool left_early = false;  // Far behind the best; then the rounds may be too few for a verdict.
 
   // Throughput and latency are finite and above zero: the point says something.

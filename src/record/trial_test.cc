@@ -54,7 +54,7 @@ TEST_CASE("Trial: the JSON has the fields of the schema, absent things as null")
       R"J("points":[{"batch_size":4,"throughput":800.0,)J"
       R"J("latency_ms":{"median":5.0,"low":4.9,"high":5.1},)J"
       R"J("speedup":{"estimate":1.5,"low":1.4,"high":1.6},"verdict":"faster",)J"
-      R"J("calls":200,"rounds":12,"left_early":false}],"build_s":1.25,"first_call_ms":9.5,)J"
+      R"J("calls":200,"rounds":12,"doubt":null,"left_early":false}],"build_s":1.25,"first_call_ms":9.5,)J"
       R"J("peak_memory_bytes":88000000,"artifact_bytes":46000000,"version":"1.23.0",)J"
       R"J("graph":"0","note":null})J");
 }

@@ -32,7 +32,8 @@ Json winner_or_null(const std::optional<WinnerRecord>& winner) {
                        {"speedup", speedup_or_null(winner->speedup)},
                        {"fell_back", winner->fell_back},
                        {"passed", winner->passed},
-                       {"why", winner->why}});
+                       {"why", winner->why},
+                       {"doubt", text_or_null(winner->doubt)}});
 }
 
 Json graph_json(const GraphRecord& graph) {

@@ -23,6 +23,7 @@ struct WinnerRecord {
   bool fell_back = false;           // The original was kept for want of a better one.
   bool passed = false;              // The gate of the strategy.
   std::string why;
+  std::string doubt;  // Why the speed-up may be none; empty: nothing says so.
 };
 
 struct GraphRecord {

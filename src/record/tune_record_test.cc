@@ -61,7 +61,7 @@ TEST_CASE("TuneRecord: the winner is told with its figures and the reason") {
         R"({"graph":"0","backend":"onnxruntime","config":{"threads":2},"selected_batch_size":4,)"
         R"("throughput":800.0,"latency_ms":5.0,)"
         R"("speedup":{"estimate":1.5,"low":1.25,"high":1.75},)"
-        R"("fell_back":false,"passed":true,"why":"has the highest throughput"})");
+        R"("fell_back":false,"passed":true,"why":"has the highest throughput","doubt":null})");
   record.graphs[0].winner->speedup.reset();
   record.graphs[0].winner->throughput = std::nan("");
   CHECK(record.to_json()["winner"]["speedup"].is_null());

@@ -34,7 +34,7 @@ std::string ratio_text(const Interval& ratio) {
     return value >= 1000 * size && value >= 1e4 ? format("{:.0e}", value)
                                                 : format("{:.{}f}", value, places);
   };
-  if (!std::isfinite(ratio.high)) return text(ratio.estimate) + " (not established)";
+  if (!std::isfinite(ratio.high)) return text(ratio.estimate) + " (too few rounds)";
   return format("{} ({} … {})", text(ratio.estimate), text(ratio.low), text(ratio.high));
 }
 

@@ -12,7 +12,7 @@ namespace hasten {
 // finite is "?".
 std::string figure(double value);
 
-// "1.32 (1.29 … 1.35)": as many places as the estimate deserves. "1.5 (not established)"
+// "1.32 (1.29 … 1.35)": as many places as the estimate deserves. "1.5 (too few rounds)"
 // where the interval has no upper end.
 std::string ratio_text(const Interval& ratio);
 

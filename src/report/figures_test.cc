@@ -31,7 +31,7 @@ TEST_CASE("ratio_text: the ends have the places of the estimate") {
 }
 
 TEST_CASE("ratio_text: an end that is nowhere is not written out") {
-  CHECK(ratio_text({1.5, 0, kInfinity}) == "1.50 (not established)");
+  CHECK(ratio_text({1.5, 0, kInfinity}) == "1.50 (too few rounds)");
   CHECK(ratio_text({0.14, 0.13, 4e53}) == "0.14 (0.13 … 4e+53)");
   CHECK(ratio_text({std::numeric_limits<double>::quiet_NaN(), 0, 1}) == "?");
 }

@@ -28,13 +28,16 @@ Unit unit_for(double ms) {
 }
 
 std::string range_text(double low, double high) {
-  return std::isfinite(high) ? figure(low) + " … " + figure(high) : "not established";
+  return std::isfinite(high) ? figure(low) + " … " + figure(high) : "too few rounds";
 }
 
 // Who left the race early had too few rounds for a verdict; that is no doubt about it.
 std::string verdict_text(const Point& point) {
-  if (point.verdict != Verdict::kCannotTell) return std::string(to_string(point.verdict));
-  return point.left_early ? "left early" : "cannot tell";
+  if (point.verdict == Verdict::kCannotTell) return point.left_early ? "left early" : "cannot tell";
+  std::string text(to_string(point.verdict));
+  if (point.left_early) text += ", left early";
+  if (!point.doubt.empty()) text += ", doubtful";
+  return text;
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -189,13 +192,15 @@ std::string result_text(const GraphRecord& graph) {
   } else {
     text += format(" at batch size {}", winner.selected_batch_size);
   }
-  return format("{}chosen   {}\n{}because  {}\n", kIndent, text, kIndent, winner.why);
+  std::string result = format("{}chosen   {}\n", kIndent, text);
+  if (!winner.doubt.empty()) result += format("{}doubtful {}\n", kIndent, winner.doubt);
+  return result + format("{}because  {}\n", kIndent, winner.why);
 }
 
 std::string graph_text(const GraphRecord& graph, bool several) {
   std::string text;
   if (several) {
-    text += format("graph {}: {}\n", graph.name, join(graph.inputs, ", "));
+    text += format("graph {}, recorded with {}\n", graph.name, join(graph.inputs, ", "));
   }
   const std::vector<Row> rows = ranking(graph);
   if (!rows.empty()) text += ranking_text(rows) + sweep_text(rows);

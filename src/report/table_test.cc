@@ -111,7 +111,16 @@ TEST_CASE("table: who left the race early had no time for a verdict, which is no
   CHECK(table(record).find("cannot tell") == std::string::npos);
   // Far enough behind the original for a verdict of its own.
   point.verdict = Verdict::kSlower;
-  CHECK(table(record).find("left early") == std::string::npos);
+  CHECK(table(record).find("slower, left early\n") != std::string::npos);
+}
+
+TEST_CASE("table: a doubtful speed-up is told where it stands") {
+  TuneRecord record = small_record();
+  record.graphs[0].trials[0].points[0].doubt = "why";
+  record.graphs[0].winner->doubt = "half of the calls took 900 ms";
+  const std::string text = table(record);
+  CHECK(text.find("faster, doubtful\n") != std::string::npos);
+  CHECK(text.find("\n  doubtful half of the calls took 900 ms\n  because") != std::string::npos);
 }
 
 TEST_CASE("table: the original that was kept stands first, with the reason") {
@@ -170,7 +179,7 @@ TEST_CASE("table: an interval that is not bounded says so") {
   record.graphs[0].trials = {
       measured("a", {point(1, {2, -inf, inf}, Interval{1.5, 0, inf}, Verdict::kCannotTell)})};
   const std::string text = table(record);
-  CHECK(text.find("2.00 ms  not established  1.50 (not established)") != std::string::npos);
+  CHECK(text.find("2.00 ms  too few rounds  1.50 (too few rounds)") != std::string::npos);
 }
 
 TEST_CASE("table: a candidate without figures is left out, with its note") {
@@ -193,8 +202,8 @@ TEST_CASE("table: several graphs have a heading each") {
   record.graphs[0].inputs = {"x float32[B=1..2,3]", "h float32[4]"};
   record.graphs[1].name = "1";
   const std::string text = table(record);
-  CHECK(text.find("graph 0: x float32[B=1..2,3], h float32[4]\n") == 0);
-  CHECK(text.find("\ngraph 1: ") != std::string::npos);
+  CHECK(text.find("graph 0, recorded with x float32[B=1..2,3], h float32[4]\n") == 0);
+  CHECK(text.find("\ngraph 1, recorded with ") != std::string::npos);
 }
 
 TEST_CASE("table: nothing known yet gives nothing") { CHECK(table(TuneRecord{}).empty()); }

@@ -95,6 +95,7 @@ Choice chosen(const Field& field, const Standing& standing, std::string_view rul
   choice.throughput = point.throughput;
   choice.latency_ms = point.latency_ms.estimate;
   choice.speedup = speedup_over(field.original, point);
+  choice.doubt = point.doubt;
   choice.passed = meets(field, standing);
   choice.why = format("{} {} at batch size {}", field.trials[standing.trial].candidate.label(),
                       rule, point.batch_size);
@@ -151,25 +152,33 @@ std::string not_faster(const Field& field) {
            all_reasons(field.trials) + ")";
   }
   const Standing& best = first_of_the_best(field.standings);
+  const Trial& trial = field.trials[best.trial];
   const Point& point = *best.point;
-  const auto speedup = speedup_over(field.original, point);
-  std::string text = format("the original model is kept: the best candidate, {}, ",
-                            field.trials[best.trial].candidate.label());
-  const bool ahead = best.score > score(field.options, *field.original_point);
-  if (speedup) text += format("is {} at batch size {}", times(*speedup), point.batch_size);
-  if (!speedup)
-    text += format("reached {:.4g}/s at batch size {}", point.throughput, point.batch_size);
+  const Point& original = *field.original_point;
+  const std::string text =
+      format("the original model is kept: the best candidate, {}, ", trial.candidate.label());
+  // The figures are those of one batch size wherever both have been measured at one.
   const bool gate = field.options.name == StrategyName::kOneBackend ||
                     field.options.name == StrategyName::kFirstWins;
-  if (gate) return text + format(", and {:.4g} is asked for", 1 + field.options.min_speedup);
-  if (!ahead) {
-    return text + format(", where the original reaches {:.4g}/s ({:.4g} ms) at batch size {}",
-                         field.original_point->throughput,
-                         field.original_point->latency_ms.estimate,
-                         field.original_point->batch_size);
+  const bool ahead = best.score > score(field.options, original);
+  const Point* shown = gate || ahead ? &point : trial.at(original.batch_size);
+  const auto speedup = shown && shown->measured() ? speedup_over(field.original, *shown)
+                                                  : std::nullopt;
+  const bool told_by_another_size =
+      ahead && point.verdict == Verdict::kFaster && point.batch_size != original.batch_size;
+  if (!speedup || (!gate && told_by_another_size)) {
+    return text + format("reaches {:.4g} rows/s (batch size {}) and the original {:.4g} rows/s "
+                         "(batch size {}){}",
+                         point.throughput, point.batch_size, original.throughput,
+                         original.batch_size, ahead ? ", too close to tell from the noise" : "");
   }
-  return text + (point.verdict == Verdict::kSame ? ", which is the same within the noise"
-                                                 : ", which cannot be told from the noise");
+  const std::string is = format("is {} at batch size {}", times(*speedup), shown->batch_size);
+  if (gate) return text + is + format(", and {:.4g} is asked for", 1 + field.options.min_speedup);
+  if (shown->verdict == Verdict::kSame) return text + is + ", which is the same within the noise";
+  if (ahead || shown->verdict == Verdict::kCannotTell) {
+    return text + is + ", which cannot be told from the noise";
+  }
+  return text + is;
 }
 
 // The error of a candidate, unchanged; none for one that merely was not measured.

@@ -37,6 +37,7 @@ struct Choice {
   // The chosen candidate met the strategy's condition against the original. False for the
   // original itself and where the original was not measured.
   bool passed = false;
+  std::string doubt;               // About the speed-up, see Point.
   std::string why;                 // One sentence for the report.
   std::vector<size_t> runners_up;  // Usable trials, best first, without the chosen one.
 };

@@ -51,6 +51,18 @@ TEST_CASE("MaxThroughput: equal throughput goes to the smaller batch size") {
   CHECK(choose(with(StrategyName::kMaxThroughput), trials, baseline)->selected_batch_size == 4);
 }
 
+TEST_CASE("MaxThroughput: why the original stays is told at one batch size, in one unit") {
+  // The candidate is faster at 8, where the original does worse than at 1: it never gets there.
+  const std::vector<Trial> trials = {
+      test_trial("a", {test_point(1, 20, 10, kSlower), test_point(8, 100, 200, kFaster)})};
+  const Trial baseline = test_baseline({test_point(1, 10, 0, kSame), test_point(8, 200, 0, kSame)});
+  const auto choice = choose(with(StrategyName::kMaxThroughput), trials, baseline);
+  REQUIRE(choice);
+  CHECK(choice->why ==
+        "the original model is kept: the best candidate, a, is 0.5 times as fast as the original "
+        "(0.5 … 0.5) at batch size 1");
+}
+
 TEST_CASE("MaxThroughput: the original stays unless a candidate is strictly and surely faster") {
   struct Case {
     double throughput;
@@ -58,8 +70,8 @@ TEST_CASE("MaxThroughput: the original stays unless a candidate is strictly and 
     std::string winner, why;
   };
   const Case cases[] = {
-      {100, kSame, "original", "where the original reaches 100/s"},  // Ties stay.
-      {99, kSlower, "original", "where the original reaches 100/s"},
+      {100, kSame, "original", "the same within the noise"},  // Ties stay.
+      {99, kSlower, "original", "is 0.99 times as fast as the original (0.99 … 0.99) at batch size 1"},
       {100.5, kFaster, "a", ""},
       {103, kSame, "original", "the same within the noise"},
       {130, kCannotTell, "original", "cannot be told from the noise"},

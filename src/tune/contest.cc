@@ -243,7 +243,9 @@ std::optional<double> measure_size(Workshop& shop, Original& original,
                   .text = format("batch {}: round {} of at most {}, {} candidates", batch_size,
                                  so_far.rounds, options.max_rounds, arms.size() - 1)});
       });
+  if (race.reason == StopReason::kTimeSpent && shop.time_is_spent()) shop.cut_short = true;
   shop.record("samples", samples_json(race, batch_size, "measure"));
+  const std::optional<int64_t> fastest = original.fastest_call(batch_size, race.arms.front());
   double best = 0;
   for (size_t i = 0; i < entrants.size(); ++i) {
     Contestant* contestant = entrants[i].contestant;
@@ -251,7 +253,7 @@ std::optional<double> measure_size(Workshop& shop, Original& original,
       contestant->break_at(batch_size, *race.arms[i].failure);
       continue;
     }
-    const std::optional<Point> point = point_of(race.arms[i], &race.arms[0], batch_size);
+    const std::optional<Point> point = point_of(race.arms[i], &race.arms[0], batch_size, fastest);
     if (!point) continue;
     Trial& trial = contestant ? contestant->trial : original.trial;
     set_point(trial, *point);
@@ -295,7 +297,10 @@ void measure(Workshop& shop, Original& original, std::span<Contestant> contestan
     if (shop.stopped()) return;
     if (original.end && batch_size >= original.end->batch_size) return;
     const bool has_to_be = anybody_new && batch_size == options.batch_sizes.front();
-    if (shop.time_is_spent() && !has_to_be) return;
+    if (shop.time_is_spent() && !has_to_be) {
+      shop.cut_short = true;
+      return;
+    }
     const std::optional<double> best =
         measure_size(shop, original, contestants, batch_size, options);
     if (!best) return;
@@ -303,7 +308,7 @@ void measure(Workshop& shop, Original& original, std::span<Contestant> contestan
   }
 }
 
-Result<Point> confirm(Workshop& shop, const Original& original, const Contestant& contestant,
+Result<Point> confirm(Workshop& shop, Original& original, const Contestant& contestant,
                       int64_t batch_size, const std::filesystem::path& folder) {
   HASTEN_TRY(Worker baseline,
              build_original(shop, original, original.trial.candidate, folder / "original"));
@@ -342,7 +347,8 @@ Result<Point> confirm(Workshop& shop, const Original& original, const Contestant
   }
   // An original that was never measured is nobody to be faster than.
   const bool compared = !original.trial.points.empty();
-  const std::optional<Point> point = point_of(own, compared ? &theirs : nullptr, batch_size);
+  const std::optional<Point> point = point_of(own, compared ? &theirs : nullptr, batch_size,
+                                              original.fastest_call(batch_size, theirs));
   if (!point) return Error{Code::kTimedOut, "there was no time left to measure it again"};
   // After thousands of calls the answers are still those of the first.
   if (const CheckCase* first = contestant.first_case(original)) {

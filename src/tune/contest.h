@@ -32,7 +32,7 @@ void measure(Workshop& shop, Original& original, std::span<Contestant> contestan
 
 // One against the original at one size, both loaded anew from what was saved. The
 // point of the contestant, or why it does not stand. `folder` is scratch.
-Result<Point> confirm(Workshop& shop, const Original& original, const Contestant& contestant,
+Result<Point> confirm(Workshop& shop, Original& original, const Contestant& contestant,
                       int64_t batch_size, const std::filesystem::path& folder);
 
 }  // namespace hasten

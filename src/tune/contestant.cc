@@ -131,14 +131,20 @@ void build_and_check_one(Workshop& shop, Conversions& conversions, const Origina
         {.kind = TuneEvent::Kind::kCandidate, .stage = stage, .candidate = label, .text = text});
   };
   if (contestant.trial.failure) return;  // Unavailable, or no way to its format.
-  if (shop.stopped() || shop.build_time_is_spent()) {
-    contestant.trial.note = "not built: the time was spent, or the tune was ended";
+  if (shop.stopped()) {
+    contestant.trial.note = "not built: the tune was ended";
+    return;
+  }
+  if (shop.build_time_is_spent()) {
+    shop.cut_short = true;
+    contestant.trial.note = "not built: the time limit was reached; give a larger --max-time";
     return;
   }
   // Out of our time is no fault of the candidate's.
   const auto fail = [&](Stage stage, Error error) {
     const bool ours = error.code == Code::kCancelled ||
                       (error.code == Code::kTimedOut && shop.build_time_is_spent());
+    shop.cut_short = shop.cut_short || (ours && !shop.stopped());
     contestant.fail(stage, std::move(error), ours ? TrialStatus::kDropped : TrialStatus::kFailed);
     say(std::string(to_string(stage)), "failed: " + contestant.trial.failure->error.message);
   };

@@ -33,15 +33,7 @@ Conversions::Conversions(Workshop& shop, const Compilers& compilers, const Model
       samples_(std::move(samples)) {}
 
 Result<std::string> Conversions::reachable(const std::vector<std::string>& formats) const {
-  // Native first: nothing is faster to make than what is there.
-  if (std::find(formats.begin(), formats.end(), model_.format) != formats.end()) {
-    return model_.format;
-  }
-  for (const std::string& to : formats) {
-    if (compilers_.chain(model_.format, to)) return to;
-  }
-  return Error{Code::kUnsupported, format("takes {}, and nothing here makes that out of {}",
-                                          join(formats, ", "), model_.format)};
+  return compilers_.reachable(model_.format, formats);
 }
 
 Result<Converted> Conversions::get(const std::string& to,

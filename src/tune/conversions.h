@@ -36,8 +36,7 @@ class Conversions {
   Conversions(Workshop& shop, const Compilers& compilers, const Model& model,
               const GraphSpec& graph, std::filesystem::path samples);
 
-  // The format, of those a backend takes (best first), that can be reached; kUnsupported
-  // with both sides named when there is none.
+  // As Compilers::reachable(), from the model's format.
   Result<std::string> reachable(const std::vector<std::string>& formats) const;
   // From any thread; the first one to ask does the work, the others wait.
   Result<Converted> get(const std::string& to, const std::map<std::string, std::string>& options);

@@ -52,12 +52,9 @@ class Lineup {
       add(backend, plain).fail(Stage::kProbe, *backend.unavailable, TrialStatus::kUnavailable);
       return;
     }
-    if (Result<std::string> format = conversions_.reachable(backend.formats()); !format) {
-      // A backend of another world (no way from this format to one it takes) is no news.
-      if (!by_name) return;
-      add(backend, plain).fail(Stage::kConvert, std::move(format).error());
-      return;
-    }
+    // A backend of another world (no way from this format to one it takes) is no news.
+    if (!by_name && !conversions_.reachable(backend.formats())) return;
+    if (!takes_the_model(backend, plain)) return;
     if (backend.unsupported) {
       add(backend, plain).fail(Stage::kProbe, *backend.unsupported);
       return;
@@ -73,9 +70,22 @@ class Lineup {
     if (!any && by_name) add(backend, plain);
   }
 
+  // One that the user named with its configuration.
+  void add_named(const Scouted& backend, const Candidate& candidate) {
+    if (takes_the_model(backend, candidate)) add(backend, candidate);
+  }
+
   std::vector<Contestant> take() { return std::move(contestants_); }
 
  private:
+  bool takes_the_model(const Scouted& backend, const Candidate& candidate) {
+    Result<std::string> format = conversions_.reachable(backend.formats());
+    if (format) return true;
+    add(backend, candidate)
+        .fail(Stage::kConvert, std::move(format).error(), TrialStatus::kUnavailable);
+    return false;
+  }
+
   const TuneOptions& options_;
   const Conversions& conversions_;
   const Original& original_;
@@ -105,9 +115,12 @@ std::string limits_of(const TuneOptions& options) {
 
 }  // namespace
 
-Status check_named(const TuneOptions& options, std::span<const Scouted> scouted) {
+Status check_named(const TuneOptions& options, std::span<const Scouted> scouted,
+                   const Compilers& compilers, const Model& model) {
   std::vector<std::string> known;
   for (const Scouted& backend : scouted) known.push_back(backend.entry.name);
+  std::optional<Error> refusal;  // Of the first that takes no such model.
+  bool any_takes_it = options.backends.empty();
   for (const std::string& text : options.backends) {
     HASTEN_TRY(const Candidate candidate, Candidate::parse(text));
     const Scouted* backend = find(scouted, candidate.backend);
@@ -126,8 +139,17 @@ Status check_named(const TuneOptions& options, std::span<const Scouted> scouted)
       return error;
     }
     HASTEN_TRY_STATUS(backend->check_config(candidate));
+    Result<std::string> format = compilers.reachable(model.format, backend->formats());
+    any_takes_it |= format.has_value();
+    if (!format && !refusal) {
+      refusal = std::move(format).error().within(hasten::format(
+          "the backend '{}' cannot take {}", candidate.backend, model.path.filename().string()));
+    }
   }
-  return {};
+  if (any_takes_it) return {};
+  // To name it was the mistake, unless only the means to convert are missing.
+  if (refusal->code == Code::kUnsupported) refusal->code = Code::kInvalidArgument;
+  return *std::move(refusal);
 }
 
 std::vector<Contestant> line_up(const TuneOptions& options, std::span<const Scouted> scouted,
@@ -140,7 +162,7 @@ std::vector<Contestant> line_up(const TuneOptions& options, std::span<const Scou
     if (candidate->config.empty())
       lineup.add_proposals(*backend, true);
     else
-      lineup.add(*backend, *candidate);
+      lineup.add_named(*backend, *candidate);
   }
   if (options.backends.empty()) {
     for (const Scouted& backend : scouted) lineup.add_proposals(backend, false);

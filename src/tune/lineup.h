@@ -17,8 +17,10 @@
 
 namespace hasten {
 
-// Unknown and unavailable names, unknown keys and impossible values: told before any work.
-Status check_named(const TuneOptions& options, std::span<const Scouted> scouted);
+// Unknown and unavailable names, unknown keys and impossible values: told before any work. So is
+// that none of those named takes the model; where only some do not, each is a trial that failed.
+Status check_named(const TuneOptions& options, std::span<const Scouted> scouted,
+                   const Compilers& compilers, const Model& model);
 
 std::vector<Contestant> line_up(const TuneOptions& options, std::span<const Scouted> scouted,
                                 const Conversions& conversions, const Original& original);

@@ -302,6 +302,17 @@ std::vector<Tensor> clones(std::span<const Tensor> tensors) {
   return out;
 }
 
+std::optional<int64_t> Original::fastest_call(int64_t batch_size, const ArmSamples& race) {
+  for (const std::vector<int64_t>& calls : race.rounds) {
+    for (const int64_t ns : calls) {
+      const auto [known, is_new] = fastest_ns.try_emplace(batch_size, ns);
+      if (!is_new) known->second = std::min(known->second, ns);
+    }
+  }
+  const auto found = fastest_ns.find(batch_size);
+  return found == fastest_ns.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::vector<Tensor> Original::inputs_at(int64_t batch_size) const {
   // The sample with the most rows: cycling repeats as little as possible.
   const Sample* best = &samples.front();

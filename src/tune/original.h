@@ -7,6 +7,7 @@
 
 #include "backend/worker.h"
 #include "check/check.h"
+#include "measure/race.h"
 #include "model/graph_spec.h"
 #include "model/model.h"
 #include "model/signature.h"
@@ -18,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -66,7 +68,10 @@ struct Original {
   bool takes_other_values = true;  // other_values() of its inputs, too.
   RowRules row_rules;
   std::vector<std::string> warnings;
+  std::map<int64_t, int64_t> fastest_ns;  // The fastest call at each batch size, over all races.
 
+  // With the calls of this race. None: there were none.
+  std::optional<int64_t> fastest_call(int64_t batch_size, const ArmSamples& race);
   const std::vector<OutputTolerance>& tolerances_for(bool lossy) const {
     return lossy ? lossy_tolerances : tolerances;
   }

@@ -48,8 +48,8 @@ Result<Runnable> open_model_file(Spawner& spawner, const Model& model,
     if (backend.unavailable) return Error(*backend.unavailable).within(entry.name);
     HASTEN_TRY_STATUS(backend.check_config(candidate));
     if (!backend.takes(model.format)) {
-      return Error{Code::kUnsupported,
-                   format("{} does not take {} files as they are", entry.name, model.format),
+      return Error{Code::kInvalidArgument,
+                   format("{} does not take {} as it is", entry.name, format_title(model.format)),
                    "hasten tune converts; run the artifact that it writes"};
     }
   }

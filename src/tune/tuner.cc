@@ -109,8 +109,6 @@ Status Tuner::look_around() {
                     .slow = [&](const std::string& who) { shop_.say("inspect", "waiting for " + who); },
                     .stop = shop_.options.stop});
   if (shop_.stopped()) return Error{Code::kCancelled, "the tune was ended"};
-  HASTEN_TRY_STATUS(check_named(shop_.options, scouted_));
-  HASTEN_TRY(signature_, signature_of(model_, scouted_));
   Result<Compilers> compilers = Compilers::read(python_package_folder());
   if (compilers) {
     compilers_ = std::move(*compilers);
@@ -118,6 +116,8 @@ Status Tuner::look_around() {
     record_.warnings.push_back(compilers.error().message +
                                "; only backends that take the model as it is can be tried");
   }
+  HASTEN_TRY_STATUS(check_named(shop_.options, scouted_, compilers_, model_));
+  HASTEN_TRY(signature_, signature_of(model_, scouted_));
   return {};
 }
 
@@ -204,6 +204,7 @@ Status Tuner::settle(GraphOutcome& outcome, Conversions& conversions) {
     std::string why;
     if (point && stands(outcome, *point, why)) {
       choice.speedup = point->speedup;
+      choice.doubt = point->doubt;
       choice.throughput = point->throughput;
       choice.latency_ms = point->latency_ms.estimate;
       return {};
@@ -228,13 +229,17 @@ Status Tuner::settle(GraphOutcome& outcome, Conversions& conversions) {
 // Whoever left the race early left it to one that has given way since: the few rounds it
 // had are too few for a verdict.
 void Tuner::measure_the_outrun(GraphOutcome& outcome) {
-  if (one_by_one(strategy_.name) || shop_.time_is_spent()) return;
+  if (one_by_one(strategy_.name)) return;
   bool any = false;
   for (Contestant& contestant : outcome.contestants) {
     any |= contestant.in_the_race() && contestant.outrun;
     contestant.outrun = false;
   }
   if (!any) return;
+  if (shop_.time_is_spent()) {
+    shop_.cut_short = true;
+    return;
+  }
   measure(shop_, outcome.original, outcome.contestants, contest_options(outcome.original));
 }
 
@@ -269,6 +274,7 @@ void Tuner::write_down(const GraphOutcome& outcome, bool settled) {
     winner.fell_back = choice.fell_back;
     winner.passed = choice.passed;
     winner.why = choice.why;
+    winner.doubt = choice.doubt;
     graph.winner = std::move(winner);
   }
   const auto known = std::find_if(record_.graphs.begin(), record_.graphs.end(),
@@ -299,8 +305,7 @@ Status Tuner::tune_graph(PreparedGraph prepared, GraphOutcome& outcome) {
   const std::filesystem::path samples =
       shop_.folder / format("graph-{}-samples", original.graph.name);
   HASTEN_TRY_STATUS(write_samples(samples, original));
-  static const Compilers kNoCompilers;
-  Conversions conversions(shop_, compilers_ ? *compilers_ : kNoCompilers, model_, original.graph,
+  Conversions conversions(shop_, compilers_, model_, original.graph,
                           samples);
   outcome.contestants = line_up(shop_.options, scouted_, conversions, original);
   write_down(outcome, false);
@@ -383,6 +388,12 @@ Status Tuner::run() {
   if (const std::optional<std::string> busy = noise_warning(shop_.racing)) {
     record_.warnings.push_back(*busy);
     shop_.warn(*busy);
+  }
+  if (shop_.cut_short) {
+    record_.warnings.push_back(
+        "the time limit was reached: the choice rests on what was measured until then; a larger "
+        "--max-time lets all be built and measured");
+    shop_.warn(record_.warnings.back());
   }
   take_time(begin);  // For the report in the artifact; once more for that beside it.
   if (status) status = save(outcomes);

@@ -53,7 +53,7 @@ class Tuner {
   Model model_;
   std::vector<Scouted> scouted_;
   Signature signature_;
-  std::optional<Compilers> compilers_;
+  Compilers compilers_;
 };
 
 }  // namespace hasten

@@ -31,6 +31,38 @@ Verdict to_verdict(Comparison speedup) {
   return Verdict::kCannotTell;
 }
 
+// As to_string(), for a person.
+std::string_view words_for(StopReason reason) {
+  switch (reason) {
+    case StopReason::kConverged:
+      return "enough to tell";
+    case StopReason::kRoundsSpent:
+      return "as many as there may be";
+    case StopReason::kTimeSpent:
+      return "as many as there was time for";
+    case StopReason::kCancelled:
+      return "then it was ended";
+    case StopReason::kNobodyLeft:
+      break;
+  }
+  return "then nobody was left";
+}
+
+std::string doubt_about(const ArmSamples& baseline, double median_ms,
+                        std::optional<int64_t> fastest_ns) {
+  int64_t fastest = fastest_ns.value_or(INT64_MAX);
+  for (const std::vector<int64_t>& calls : baseline.rounds) {
+    for (const int64_t ns : calls) fastest = std::min(fastest, ns);
+  }
+  const double fastest_ms = 1e-6 * static_cast<double>(std::max<int64_t>(1, fastest));
+  if (median_ms < kHindered * fastest_ms) return "";
+  return format(
+      "half of the calls of {}, with which it is compared, took {:.3g} ms or more, and the fastest "
+      "took {:.3g} ms: other programs seem to have kept it from running; close them and measure "
+      "again, or use fewer --threads",
+      baseline.label, median_ms, fastest_ms);
+}
+
 Interval to_interval(const Estimate& e) { return {e.value, e.low, e.high}; }
 
 }  // namespace
@@ -60,9 +92,10 @@ Status warm_up(const Arm& arm, std::optional<std::chrono::nanoseconds> before) {
 }
 
 std::string describe(const RaceResult& race) {
-  std::string text = format("{} rounds, {}", race.rounds, to_string(race.reason));
+  std::string text = format("{}, {}", counted(race.rounds, "round"), words_for(race.reason));
   if (race.discarded > 0) {
-    text += format("; {} more were spoiled by other programs", race.discarded);
+    text += format("; {} more {} left out, other programs disturbed {}", race.discarded,
+                   race.discarded == 1 ? "was" : "were", race.discarded == 1 ? "it" : "them");
   }
   return text;
 }
@@ -88,7 +121,7 @@ Json samples_json(const RaceResult& race, int64_t batch_size, const std::string&
 }
 
 std::optional<Point> point_of(const ArmSamples& arm, const ArmSamples* baseline,
-                              int64_t batch_size) {
+                              int64_t batch_size, std::optional<int64_t> fastest_ns) {
   const std::optional<Estimate> latency = latency_ms(arm, kRaceConfidence);
   if (!latency) return std::nullopt;
   Point point;
@@ -108,6 +141,10 @@ std::optional<Point> point_of(const ArmSamples& arm, const ArmSamples* baseline,
     point.verdict = to_verdict(compare_to_one(*ratio, kIndifference));
     // It had too few rounds for an interval because it was sent off for being this far behind.
     if (arm.dropped && ratio->value < kFarBehind) point.verdict = Verdict::kSlower;
+    if (ratio->value > 1) {
+      const double median_ms = latency_ms(*baseline, kRaceConfidence)->value;
+      point.doubt = doubt_about(*baseline, median_ms, fastest_ns);
+    }
   }
   return point;
 }

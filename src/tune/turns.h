@@ -43,11 +43,14 @@ Arm arm_of(Worker& worker, std::string label, const ArmOptions& options);
 Status warm_up(const Arm& arm, std::optional<std::chrono::nanoseconds> before = {});
 
 // The figures of an arm at a batch size, compared with `baseline` round by round (null,
-// or the arm itself: no comparison). None: it never finished a turn.
+// or the arm itself: no comparison). None: it never finished a turn. A speed-up is in doubt
+// where the baseline's median call took kHindered times its fastest, which `fastest_ns` knows
+// from further races: other programs kept it from running, and anything beside it looks fast.
+constexpr double kHindered = 5;
 std::optional<Point> point_of(const ArmSamples& arm, const ArmSamples* baseline,
-                              int64_t batch_size);
+                              int64_t batch_size, std::optional<int64_t> fastest_ns = {});
 
-// "12 rounds, converged; 3 more were spoiled by other programs"
+// "12 rounds, enough to tell; 3 more were left out, other programs disturbed them"
 std::string describe(const RaceResult& race);
 
 // Every call of every round, for the journal.

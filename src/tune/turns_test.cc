@@ -56,6 +56,20 @@ TEST_CASE("point_of: fewer rounds than the confidence needs are no verdict") {
   CHECK(eight.calls == 16);
 }
 
+TEST_CASE("point_of: an original that was kept from running makes a speed-up doubtful") {
+  ArmSamples starved = steady(900'000'000, 8);
+  starved.label = "original";
+  const ArmSamples arm = steady(600'000, 8);
+  CHECK(point_of(arm, &starved, 1)->doubt.empty());  // As far as this race knows.
+  CHECK(point_of(arm, &starved, 1, 180'000'001)->doubt.empty());
+  const std::string doubt = point_of(arm, &starved, 1, 800'000)->doubt;
+  CHECK(doubt.find("calls of original") != std::string::npos);
+  CHECK(doubt.find("took 900 ms or more, and the fastest took 0.8 ms") != std::string::npos);
+  starved.rounds.front().front() = 800'000;
+  CHECK(point_of(arm, &starved, 1)->doubt == doubt);
+  CHECK(point_of(steady(1'000'000'000, 8), &starved, 1)->doubt.empty());  // No speed-up.
+}
+
 TEST_CASE("point_of: whoever was sent off early, far behind the original, is slower") {
   const ArmSamples baseline = steady(1'000'000, 8);
   ArmSamples sent_off = steady(3'000'000, 2);
@@ -70,9 +84,12 @@ TEST_CASE("point_of: whoever was sent off early, far behind the original, is slo
 
 TEST_CASE("describe: says how many rounds others spoiled, if any") {
   RaceResult race{.arms = {}, .reason = StopReason::kConverged, .rounds = 12, .discarded = 0};
-  CHECK(describe(race) == "12 rounds, converged");
+  CHECK(describe(race) == "12 rounds, enough to tell");
   race.discarded = 3;
-  CHECK(describe(race) == "12 rounds, converged; 3 more were spoiled by other programs");
+  CHECK(describe(race) == "12 rounds, enough to tell; 3 more were left out, other programs disturbed them");
+  race = {.arms = {}, .reason = StopReason::kRoundsSpent, .rounds = 1, .discarded = 1};
+  CHECK(describe(race) ==
+        "1 round, as many as there may be; 1 more was left out, other programs disturbed it");
 }
 
 TEST_CASE("samples_json: the journal has every call that counts, and how many rounds do not") {

@@ -36,6 +36,7 @@ struct Workshop {
   std::optional<std::chrono::nanoseconds> build_deadline, deadline;  // By `clock`; none: no limit.
   std::optional<std::chrono::nanoseconds> end;             // Of the whole tune, the same.
   std::optional<std::chrono::nanoseconds> study_deadline;  // While the original is studied.
+  std::atomic<bool> cut_short = false;  // The limit kept something from being built or measured.
   UnionTimer work{clock};  // Children's builds and conversions, and measured turns.
   ActivityReading racing;  // What the machine did during the races, all of them together.
   std::mutex mutex;        // Of progress and the journal.

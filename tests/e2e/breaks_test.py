@@ -125,13 +125,14 @@ def test_a_lossy_winner_is_verified_by_the_tolerance_that_was_allowed(tmp_path, 
     hasten("verify", tmp_path / "model.hasten", "--plugin", PLUGINS)
 
 
-def test_a_backend_named_twice_fails_nobody_else(tmp_path, require_backend):
+def test_a_backend_named_twice_stops_nobody_else(tmp_path, require_backend):
     """There is no way from this format to one that it takes."""
     require_backend("onnxruntime")
     model = fake_model(tmp_path / "model.fake")
     done = tune(tmp_path, model, sizes="1", backends=["onnxruntime", "fake", "onnxruntime"])
     assert {name: trial["status"] for name, trial in done.trials.items()} == {
-        "onnxruntime": "failed", "fake:threads=1": "ok"}
+        "onnxruntime": "unavailable", "fake:threads=1": "ok"}
+    assert "it takes ONNX .onnx" in done.trials["onnxruntime"]["message"]
 
 
 def test_whoever_was_built_is_measured_though_the_check_took_all_the_time(tmp_path):
