@@ -92,7 +92,7 @@ std::string describe_sizes(const ArtifactGraph& graph) {
   if (sizes.empty()) return "";
   const bool any_size = std::ranges::any_of(
       graph.routes, [](const Route& route) { return route.ranges.empty(); });
-  return format("    sizes    tuned with {}; {}\n", join(sizes, ", "),
+  return format("    sizes    tuned with {}; {}\n", printable_name(join(sizes, ", ")),
                 any_size ? "other sizes run too" : "other sizes run within the limits below");
 }
 
@@ -135,7 +135,7 @@ int inspect_artifact(const InspectCommand& command, const Model& file) {
       text += "    in       " + printable_name(describe(input)) + "\n";
     for (const TensorSpec& out : graph.spec.outputs)
       text += "    out      " + printable_name(describe(out)) + "\n";
-    text += printable_name(describe_sizes(graph));
+    text += describe_sizes(graph);
     for (size_t i = 0; i < graph.routes.size(); ++i) {
       text += describe_route(manifest, graph.routes[i], i == 0 ? "first" : "then");
     }
