@@ -20,7 +20,7 @@ namespace hasten {
 struct Reference {
   std::string what;                    // "sample 0 (x.npz)", "sample 0 at batch 7 (not recorded)"
   std::vector<Tensor> outputs;         // Of eager.
-  std::vector<Tensor> exact;           // Of the oracle (float64); empty: none.
+  std::vector<Tensor> exact;           // Of the oracle (float64); empty: not asked.
 };
 
 struct TolerancePolicy {

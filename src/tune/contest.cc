@@ -83,7 +83,7 @@ Arm parked_arm(Workshop& shop, Contestant& contestant, const std::vector<Tensor>
 struct Entrant {
   Contestant* contestant;  // Null: the baseline.
   Arm arm;
-  std::optional<nanoseconds> answered{};  // How long the checked call took.
+  std::optional<nanoseconds> answered{};  // How long a call with these inputs took just now.
 };
 
 // Checks the size, warms up, and lets in whoever is right. The original is at hand.
@@ -93,7 +93,8 @@ std::vector<Entrant> let_in(Workshop& shop, Original& original, std::span<Contes
   const int64_t batch_size = *reference.batch_size;
   const bool fresh = original.writes_inputs();
   entrants.push_back(
-      {nullptr, arm_for(shop, *original.worker, original.trial.candidate.label(), fresh, true)});
+      {nullptr, arm_for(shop, *original.worker, original.trial.candidate.label(), fresh, true),
+       reference.duration});
   for (Contestant& contestant : contestants) {
     if (!contestant.in_the_race()) continue;
     if (contestant.end && batch_size >= contestant.end->batch_size) continue;
@@ -149,6 +150,7 @@ Result<CheckCase> reference_at(Workshop& shop, Original& original, int64_t batch
   HASTEN_TRY_STATUS(worker->set_inputs(kMeasuredSlot, reference.inputs, shop.options.run_timeout));
   HASTEN_TRY(CallResult call, worker->run(kMeasuredSlot, shop.options.run_timeout));
   worker->stop();
+  reference.duration = call.duration;
   reference.reference.outputs = std::move(call.outputs);
   return reference;
 }

@@ -312,7 +312,10 @@ Result<CaseAnswer> answer_case(Worker& worker, const Original& original, const C
 void build_and_check(Workshop& shop, Conversions& conversions, const Original& original,
                      std::span<Contestant> contestants) {
   const std::vector<size_t> order = work_order(contestants);
-  for_each_in_parallel(order.size(), static_cast<size_t>(shop.threads), [&](size_t i) {
+  // One more than there are processors: a build waits for the disk and the loader as well, and
+  // the others are checked meanwhile.
+  const auto at_once = static_cast<size_t>(shop.threads) + 1;
+  for_each_in_parallel(order.size(), at_once, [&](size_t i) {
     Contestant& contestant = contestants[order[i]];
     try {
       build_and_check_one(shop, conversions, original, contestant,

@@ -34,6 +34,8 @@ struct CheckCase {
   std::vector<Tensor> inputs;
   std::optional<int64_t> batch_size;
   Reference reference;
+  std::chrono::nanoseconds duration{0};  // Of the original's call, where it is one to be measured.
+  bool repeats_rows = false;  // Of a sample: what eager's own error is does not show once more.
 };
 
 // Where somebody's sweep over the batch sizes ended: at a size that broke it.

@@ -16,6 +16,9 @@ using std::chrono::nanoseconds;
 // Executors that specialise themselves recompile in their first calls; more turns than
 // this and the model has no steady state that a user would see either.
 constexpr int kMaxWarmUpTurns = 6;
+// That is warm. What a call gains beyond it is within what the rounds of a race differ by, and
+// a turn of a slow model is time that the race could have had.
+constexpr double kWarm = 0.8;
 
 Verdict to_verdict(Comparison speedup) {
   switch (speedup) {
@@ -85,7 +88,7 @@ Status warm_up(const Arm& arm, std::optional<std::chrono::nanoseconds> before) {
     HASTEN_TRY(std::vector<int64_t> times, arm.turn(kTurnLength));
     std::sort(times.begin(), times.end());
     const auto middle = static_cast<double>(times[times.size() / 2]);
-    if (i > 0 && middle > 0.95 * last) return {};
+    if (i > 0 && middle > kWarm * last) return {};
     last = middle;
   }
   return {};

@@ -38,7 +38,7 @@ struct ArmOptions {
 // outlive the arm and have its inputs in kMeasuredSlot.
 Arm arm_of(Worker& worker, std::string label, const ArmOptions& options);
 
-// Turns that nobody counts, until one is no faster than the one before.
+// Turns that nobody counts, until one is not much faster than the one before.
 // `before` is how long a call with the same inputs took just now, if one was made.
 Status warm_up(const Arm& arm, std::optional<std::chrono::nanoseconds> before = {});
 

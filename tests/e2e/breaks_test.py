@@ -47,9 +47,9 @@ def test_an_original_that_crashes_at_a_size_to_check_is_not_checked_there(tmp_pa
 
 
 def test_an_original_that_crashes_while_it_is_measured_is_told_of(tmp_path):
-    # A turn is two calls. 24 at most are over before the race, which has at least 16.
+    # A turn is two calls. 18 at most are over before the race, which has at least 16.
     model = fake_model(tmp_path / "model.fake", latency_us=20_000, fault="run_crash",
-                       after_calls=26)
+                       after_calls=20)
     done = tune(tmp_path, model, "-o", "model.hasten", sizes="1", backends=[FAST])
     assert "the original fails at batch 1" in done.stderr
     assert "SIGSEGV" in done.stderr
