@@ -35,9 +35,9 @@ class Session:
         The outputs for `inputs`, tensors in the order of `inputs`, in any strides. The results are tensors of the framework of the tensor `like`.
         """
 
-def tune(model: str | os.PathLike, inputs: Sequence[str], *, strategy: str = 'max-throughput', backends: Sequence[str] = [], batch_sizes: Sequence[int] = [], latency_budget_ms: float | None = None, min_speedup: float = 0.01, performance_validation: bool = True, atol: float | None = None, rtol: float | None = None, allow_lossy: float | None = None, max_time_s: float | None = None, build_timeout_s: float = 600.0, run_timeout_s: float = 60.0, threads: int = 0, seed: int = 0, output: str | os.PathLike = ..., progress: object | None = None) -> tuple:
+def tune(model: str | os.PathLike, inputs: Sequence[str], *, strategy: str = 'max-throughput', backends: Sequence[str] = [], batch_sizes: Sequence[int] = [], latency_budget_ms: float | None = None, min_speedup: float = 0.01, performance_validation: bool = True, atol: float | None = None, rtol: float | None = None, allow_lossy: float | None = None, max_time_s: float | None = None, build_timeout_s: float = 600.0, run_timeout_s: float = 60.0, threads: int = 0, seed: int = 0, output: str | os.PathLike = ..., progress: object | None = None, heartbeat: object | None = None) -> tuple:
     """
-    What `hasten tune` does; see hasten/tune.h. Returns the report as JSON and as a table. `progress(stage, candidate, text)` is called from this thread; an exception in it, or Ctrl-C, ends the tune within two seconds and is raised again.
+    What `hasten tune` does; see hasten/tune.h. Returns the report as JSON and as a table. `progress(stage, candidate, text)` is called from this thread, and `heartbeat()` at least ten times a second; an exception in them, or Ctrl-C, ends the tune within two seconds and is raised again.
     """
 
 def graphs_of(names: Sequence[str], calls: list, batch_sizes: Sequence[int | None]) -> str:
@@ -60,9 +60,9 @@ class Judge:
         The outputs of another for case `index`, as the JSON of a check (see docs/schema/tune.schema.json).
         """
 
-def race(arms: list, *, batch_size: int = 1, min_rounds: int = 10, max_rounds: int = 40, max_time_s: float | None = None, seed: int = 0) -> str:
+def race(arms: list, *, batch_size: int = 1, min_rounds: int = 10, max_rounds: int = 40, max_time_s: float | None = None, seed: int = 0, heartbeat: object | None = None) -> str:
     """
-    Rounds of turns over `arms`, tuples (label, callable, keep); the first is what the others are compared with. JSON: {'arms': [{'label', 'point', 'dropped', 'error'}], ...}.
+    Rounds of turns over `arms`, tuples (label, callable, keep); the first is what the others are compared with. `heartbeat()` is called after each turn; an exception in it ends the race and is raised again. JSON: {'arms': [{'label', 'point', 'dropped', 'error'}], ...}.
     """
 
 def choose(strategy: str, performance_validation: bool, trials: Sequence[str], baseline: str, latency_budget_ms: float | None = None) -> str:

@@ -67,7 +67,8 @@ class Judge {
 // ends the race.
 class PythonTurn {
  public:
-  PythonTurn(nb::object call, std::stop_source stop) : call_(std::move(call)), stop_(stop) {}
+  PythonTurn(nb::object call, nb::object heartbeat, std::stop_source stop)
+      : call_(std::move(call)), heartbeat_(std::move(heartbeat)), stop_(stop) {}
 
   Result<std::vector<int64_t>> operator()(nanoseconds budget) const {
     std::vector<int64_t> durations;
@@ -81,11 +82,17 @@ class PythonTurn {
       Py_DECREF(result);
       durations.push_back((now - before).count());
     } while (now - begin < budget);
-    if (PyErr_CheckSignals() != 0) stop_.request_stop();
+    if (PyErr_CheckSignals() != 0 || !beats()) stop_.request_stop();
     return durations;
   }
 
  private:
+  bool beats() const {
+    if (heartbeat_.is_none()) return true;
+    PyObject* result = PyObject_CallNoArgs(heartbeat_.ptr());
+    Py_XDECREF(result);
+    return result != nullptr;
+  }
   std::string take_message() const {
     // What is no Exception (KeyboardInterrupt, SystemExit) is not this arm's own failure.
     if (!PyErr_ExceptionMatches(PyExc_Exception)) {
@@ -97,7 +104,7 @@ class PythonTurn {
                   nb::cast<std::string>(nb::str(error.value())));
   }
 
-  nb::object call_;
+  nb::object call_, heartbeat_;
   mutable std::stop_source stop_;
 };
 
@@ -110,12 +117,13 @@ Json arm_json(const ArmSamples& arm, const ArmSamples& first, int64_t batch_size
 }
 
 std::string race(const nb::list& arms, int64_t batch_size, size_t min_rounds, size_t max_rounds,
-                 std::optional<double> max_time_s, uint64_t seed) {
+                 std::optional<double> max_time_s, uint64_t seed,
+                 const nb::object& heartbeat) {
   std::stop_source stop;
   std::vector<Arm> entrants;
   for (const nb::handle item : arms) {
     const auto [label, call, keep] = nb::cast<std::tuple<std::string, nb::object, bool>>(item);
-    Arm arm{.label = label, .turn = PythonTurn(call, stop), .keep = keep};
+    Arm arm{.label = label, .turn = PythonTurn(call, heartbeat, stop), .keep = keep};
     if (Status warm = warm_up(arm); !warm) {
       if (PyErr_Occurred()) throw nb::python_error();
       const std::string reason = warm.error().message;
@@ -195,8 +203,10 @@ void bind_contest(nb::module_& module) {
   module.def("race", &race, nb::arg("arms"), nb::kw_only(), nb::arg("batch_size") = 1,
              nb::arg("min_rounds") = 10, nb::arg("max_rounds") = 40,
              nb::arg("max_time_s") = nb::none(), nb::arg("seed") = 0,
+             nb::arg("heartbeat") = nb::none(),
              "Rounds of turns over `arms`, tuples (label, callable, keep); the first is what the "
-             "others are compared with. JSON: {'arms': [{'label', 'point', 'dropped', 'error'}], ...}.");
+             "others are compared with. `heartbeat()` is called after each turn; an exception in it ends "
+             "the race and is raised again. JSON: {'arms': [{'label', 'point', 'dropped', 'error'}], ...}.");
   module.def("choose", &choose_backend, nb::arg("strategy"), nb::arg("performance_validation"),
              nb::arg("trials"), nb::arg("baseline"), nb::arg("latency_budget_ms") = nb::none(),
              "What a strategy chooses among trials (JSON texts, as in a report; 'null': the original "

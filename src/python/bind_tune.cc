@@ -38,7 +38,8 @@ nanoseconds seconds(double s) { return duration_cast<nanoseconds>(std::chrono::d
 // Python code runs where its owner expects it, and keeps listening for signals.
 class Conversation {
  public:
-  Conversation(TuneOptions options, nb::object progress) : progress_(std::move(progress)) {
+  Conversation(TuneOptions options, nb::object progress, nb::object heartbeat)
+      : progress_(std::move(progress)), heartbeat_(std::move(heartbeat)) {
     options.stop = stop_.get_token();
     thread_ = std::jthread([this, options = std::move(options)] {
       Result<TuneReport> report = tune(options, [this](const TuneEvent& event) { say(event); });
@@ -83,6 +84,7 @@ class Conversation {
         if (progress_.is_none() || event.kind == TuneEvent::Kind::kProgress) continue;
         progress_(event.stage, event.candidate, event.text);
       }
+      if (!heartbeat_.is_none()) heartbeat_();
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
     } catch (const std::exception&) {
       return std::current_exception();
@@ -90,7 +92,7 @@ class Conversation {
     return nullptr;
   }
 
-  nb::object progress_;
+  nb::object progress_, heartbeat_;
   std::stop_source stop_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -112,7 +114,7 @@ nb::tuple run_tune(const std::filesystem::path& model, const std::vector<std::st
                    std::optional<double> rtol, std::optional<double> allow_lossy,
                    std::optional<double> max_time_s, double build_timeout_s, double run_timeout_s,
                    int threads, uint64_t seed, const std::filesystem::path& output,
-                   nb::object progress) {
+                   nb::object progress, nb::object heartbeat) {
   TuneOptions options;
   options.model = model;
   options.inputs = inputs;
@@ -132,7 +134,7 @@ nb::tuple run_tune(const std::filesystem::path& model, const std::vector<std::st
   options.seed = seed;
   options.output = output;
   const TuneReport report =
-      value_or_raise(Conversation(std::move(options), std::move(progress)).wait());
+      value_or_raise(Conversation(std::move(options), std::move(progress), std::move(heartbeat)).wait());
   return nb::make_tuple(report.json, report.table);
 }
 
@@ -148,9 +150,10 @@ void bind_tune(nb::module_& module) {
              nb::arg("max_time_s") = nb::none(), nb::arg("build_timeout_s") = 600.0,
              nb::arg("run_timeout_s") = 60.0, nb::arg("threads") = 0, nb::arg("seed") = 0,
              nb::arg("output") = std::filesystem::path(), nb::arg("progress") = nb::none(),
+             nb::arg("heartbeat") = nb::none(),
              "What `hasten tune` does; see hasten/tune.h. Returns the report as JSON and as a table. "
-             "`progress(stage, candidate, text)` is called from this thread; an exception in it, or "
-             "Ctrl-C, ends the tune within two seconds and is raised again.");
+             "`progress(stage, candidate, text)` is called from this thread, and `heartbeat()` at least "
+             "ten times a second; an exception in them, or Ctrl-C, ends the tune within two seconds and is raised again.");
 }
 
 }  // namespace hasten

@@ -56,6 +56,49 @@ class State(enum.Enum):
     TUNED = "tuned"
 
 
+class Forward:
+    """Stands in for the forward of a module, which stays what it was for everybody else: a copy
+    or a pickle of the module has the original again."""
+
+    def __init__(self, module: torch.nn.Module):
+        self.original = module.forward
+        self._own = module.__dict__.get("forward")  # Of this instance alone.
+        functools.update_wrapper(self, self.original)  # type: ignore[arg-type]
+        module.__dict__["forward"] = self
+
+    def remove(self, module: torch.nn.Module) -> None:
+        if self._own is not None:
+            module.__dict__["forward"] = self._own
+        elif module.__dict__.get("forward") is self:
+            del module.__dict__["forward"]
+
+    def __getattr__(self, name: str):
+        if name == "original":  # Not there yet: nobody to ask.
+            raise AttributeError(name)
+        return getattr(self.original, name)  # __code__, __self__: exporters look at them.
+
+    def __deepcopy__(self, memo):
+        return copy.deepcopy(self.original, memo)
+
+    def __reduce__(self):
+        return _same, (self.original,)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class Answer(Forward):
+    """The forward of a wrapped module."""
+
+    def __init__(self, module: torch.nn.Module, control: "Control"):
+        super().__init__(module)
+        self.control = control
+
+    def __call__(self, *args, **kwargs):
+        return self.control.call(args, kwargs)
+
+
 @dataclass
 class TunedGraph:
     graph: Graph
@@ -66,11 +109,12 @@ class Control:
     """Everything about a wrapped module that is not the module."""
 
     def __init__(self, module: torch.nn.Module, name: str, strategy, strategies, declared,
-                 unseen: str):
+                 unseen: str, stand_in: type[Answer] = Answer):
         self.module, self.name = module, name
         self.strategy, self.strategies = strategy, strategies
         self.declared, self.unseen = declared, unseen
-        self.forward = module.forward  # As the user wrote it.
+        self.stand_in = stand_in(module, self)
+        self.forward = self.stand_in.original  # As the user wrote it.
         self.signature = Signature.of(self.forward)
         self.state = State.INIT
         self.recording: Recording | None = None
@@ -81,11 +125,6 @@ class Control:
         self._training = module.training
         # By number of positional tensors: the usual call, answered without looking closer.
         self._quick: dict[int, CoreBackend] = {}
-
-        @functools.wraps(self.forward)
-        def answer(*args, **kwargs):
-            return self.call(args, kwargs)
-        module.forward = answer
 
     # -- Calls.
 
@@ -211,7 +250,7 @@ class Control:
 
     def unwrap(self) -> torch.nn.Module:
         """The module as it was before it was wrapped."""
-        self.module.__dict__.pop("forward", None)
+        self.stand_in.remove(self.module)
         return self.module
 
 
@@ -331,26 +370,21 @@ class Module:
     def __deepcopy__(self, memo) -> "Module":
         """A copy that is not tuned, of the module as it was."""
         control = self._hasten
-        return _wrap_again(_plain_copy(control.module, lambda m: copy.deepcopy(m, memo)),
-                           control.name, copy.deepcopy(control.strategy, memo), control.unseen)
+        return _wrap_again(copy.deepcopy(control.module, memo), control.name, copy.deepcopy(control.strategy, memo), control.unseen)
 
     def __reduce_ex__(self, protocol):
         control = self._hasten
-        return _wrap_again, (_plain_copy(control.module, copy.copy), control.name,
-                             control.strategy, control.unseen)
-
-
-def _plain_copy(module: torch.nn.Module, copier: Callable) -> torch.nn.Module:
-    """Copies the module without our forward."""
-    forward = module.__dict__.pop("forward")
-    try:
-        return copier(module)
-    finally:
-        module.__dict__["forward"] = forward
+        return _wrap_again, (control.module, control.name, control.strategy, control.unseen)
 
 
 def _wrap_again(module: torch.nn.Module, name: str, strategy, unseen: str) -> Module:
     return Module(module, f"{name}-copy", strategy, unseen=unseen)
+
+
+def original_forward(module: torch.nn.Module) -> Callable:
+    """The forward as the user wrote it, whether something stands in for it or not."""
+    forward = module.forward
+    return forward.original if isinstance(forward, Forward) else forward
 
 
 def control_of(module: Any) -> Control | None:

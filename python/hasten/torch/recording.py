@@ -75,6 +75,7 @@ class Recording:
         self._store = SampleStore(most_bytes)
         self._kinds: dict[tree.Structure, dict[tuple, _Kind]] = {}
         self._stored: set[tuple] = set()  # Keys of the graphs that have a sample.
+        self.calls = 0
         self.refused: list[str] = []      # Why the last call that was not recorded was not.
 
     def copy_of(self, args: tuple, kwargs: dict) -> Call | None:
@@ -95,6 +96,7 @@ class Recording:
     def keep(self, call: Call, batch_size: int | None, output) -> None:
         """Shapes are learnt from every call; at most `most_samples` of a kind are kept whole, as
         long as there is room."""
+        self.calls += 1
         shapes = _shapes(call.tensors)
         kind = self._kinds.setdefault(call.structure, {}).setdefault(
             (batch_size, shapes), _Kind(shapes, batch_size))

@@ -17,7 +17,7 @@ import torch
 from hasten.errors import HastenError, InvalidArgument
 from hasten.torch import dataset as datasets
 from hasten.torch.config import config
-from hasten.torch.module import Control, TunedGraph, recording_pass
+from hasten.torch.module import Control, TunedGraph, original_forward, recording_pass
 from hasten.torch.tune_strategy import MaxThroughputStrategy, TuneStrategy
 from hasten.torch.workbench import Workbench
 
@@ -50,7 +50,7 @@ def tune(func: Callable, dataset: Any, batch_sizes: list[int] | None = None,
             return
         for control in controls:
             try:
-                _tune_module(control, device)
+                control.set_tuned(tune_module(control, device, control.module, _say))
             except Exception as error:
                 control.pass_through(force=True)
                 control.report = {"module": control.name, "error": str(error)}
@@ -75,7 +75,10 @@ def _record(func, dataset, sizes: list[int], most: int | None) -> list[Control]:
     return now.called
 
 
-def _tune_module(control: Control, device) -> None:
+def tune_module(control: Control, device, module: torch.nn.Module, say: Callable[[str], None],
+                heartbeat: Callable[[], None] | None = None) -> list[TunedGraph]:
+    """The best form of each recorded graph, made from `module`: that of `control`, or a copy of
+    it. `heartbeat` is called often and may raise to end the tune. Raises what strategies raise."""
     graphs = control.graphs()
     if not graphs and control.recording and control.recording.refused:
         raise HastenError("calls with these arguments cannot be told from others: "
@@ -90,8 +93,8 @@ def _tune_module(control: Control, device) -> None:
     for graph, strategy in zip(graphs, strategies, strict=True):
         folder = Path(tempfile.mkdtemp(prefix="hasten-torch-"))
         try:
-            bench = Workbench(control.module, control.forward, control.signature, graph, folder,
-                              lambda text: _say(f"{control.name}: {text}"))
+            bench = Workbench(module, original_forward(module), control.signature, graph, folder,
+                              lambda text: say(f"{control.name}: {text}"), heartbeat)
             backend = strategy.tune(bench.original, control.name, graph, graph.samples, device,
                                     folder, bench)
             _keep_artifact(control, graph, backend)
@@ -99,9 +102,9 @@ def _tune_module(control: Control, device) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         tuned.append(TunedGraph(graph, backend))
         reports.append(_report(graph, strategy, backend, bench))
-        _say(f"{control.name}: graph {graph.name}: {backend.describe()}")
-    control.set_tuned(tuned)
+        say(f"{control.name}: graph {graph.name}: {backend.describe()}")
     control.report = {"schema": 1, "module": control.name, "graphs": reports}
+    return tuned
 
 
 def _keep_artifact(control: Control, graph, backend) -> None:

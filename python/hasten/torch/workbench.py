@@ -49,8 +49,10 @@ class Trial:
 
 class Workbench:
     def __init__(self, module: torch.nn.Module, forward: Callable, signature: Signature,
-                 graph: Graph, folder: Path, progress: Callable[[str], None]):
+                 graph: Graph, folder: Path, progress: Callable[[str], None],
+                 heartbeat: Callable[[], None] | None = None):
         self.graph, self.folder, self.progress = graph, folder, progress
+        self.heartbeat = heartbeat
         self.original = OriginalModule(module, forward)
         self._signature = signature
         self._flat = FlatModule(module, forward, signature, graph.structure)
@@ -91,7 +93,7 @@ class Workbench:
             str(model), [str(path) for path in samples],
             backends=[backend.candidate() for backend in backends], batch_sizes=batch_sizes,
             output=str(artifact), progress=self._say, build_timeout_s=config.build_timeout_s,
-            run_timeout_s=config.run_timeout_s, **options)
+            run_timeout_s=config.run_timeout_s, heartbeat=self.heartbeat, **options)
         self.core_report = json.loads(text)
         return self.core_report, artifact
 
@@ -136,18 +138,18 @@ class Workbench:
     def race(self, backends: dict[str, Backend], batch_size: int | None, **options: Any) -> list[dict]:
         """Measures them in turns; the first is what the others are compared with."""
         args, kwargs = self.call_at(batch_size)
-        arms = [(label, _callable(backend, args, kwargs), position == 0)
+        arms = [(label, self._callable(backend, args, kwargs), position == 0)
                 for position, (label, backend) in enumerate(backends.items())]
-        return json.loads(_core.race(arms, batch_size=batch_size or 1, **options))["arms"]
+        return json.loads(_core.race(arms, batch_size=batch_size or 1, heartbeat=self.heartbeat,
+                                     **options))["arms"]
 
+    def _callable(self, backend: Backend, args: tuple, kwargs: dict) -> Callable:
+        infer = backend.infer
 
-def _callable(backend: Backend, args: tuple, kwargs: dict) -> Callable:
-    infer = backend.infer
-
-    def call():
-        with torch.no_grad():
-            infer(*args, **kwargs)
-    return call
+        def call():
+            with torch.no_grad():
+                infer(*args, **kwargs)
+        return call
 
 
 def _resized(tensor: torch.Tensor, axes: list[dict], batch_size: int) -> torch.Tensor:
