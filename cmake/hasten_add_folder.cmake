@@ -21,8 +21,8 @@ function(hasten_add_folder name)
     target_link_libraries(hasten_${name} PUBLIC hasten_${other})
   endforeach()
   if(HASTEN_TESTS AND tests)
-    add_executable(test_${name} ${tests} $<TARGET_OBJECTS:hasten_test_main> ${objects})
-    target_link_libraries(test_${name} PRIVATE hasten_headers hasten_warnings fmt::fmt
+    add_executable(test_${name} ${tests} ${objects})
+    target_link_libraries(test_${name} PRIVATE hasten_test_main hasten_headers hasten_warnings fmt::fmt
                           OpenSSL::Crypto PkgConfig::libzip Threads::Threads ${CMAKE_DL_LIBS})
     target_include_directories(test_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     add_test(NAME unit/${name} COMMAND test_${name})

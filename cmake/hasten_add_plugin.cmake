@@ -31,8 +31,8 @@ function(hasten_add_plugin_test name plugin)
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;DEFINITIONS" ${ARGN})
-  add_executable(test_plugin_${name} ${ARG_SOURCES} $<TARGET_OBJECTS:hasten_test_main>)
-  target_link_libraries(test_plugin_${name} PRIVATE hasten_headers hasten_warnings
+  add_executable(test_plugin_${name} ${ARG_SOURCES})
+  target_link_libraries(test_plugin_${name} PRIVATE hasten_test_main hasten_headers hasten_warnings
                         Threads::Threads ${CMAKE_DL_LIBS})
   target_include_directories(test_plugin_${name} PRIVATE ${CMAKE_SOURCE_DIR}/plugins)
   target_compile_definitions(test_plugin_${name} PRIVATE

@@ -53,8 +53,19 @@ Status ask_about_model(Worker& worker, const Model& model, const ScoutOptions& o
   return {};
 }
 
+// Nobody named it, and it says without being started that it neither reads nor runs such a model.
+bool is_needless(const Scouted& backend, const Model* model, const ScoutOptions& options) {
+  if (!model || options.wanted.empty() || backend.describe.is_null()) return false;
+  return std::ranges::find(options.wanted, backend.entry.name) == options.wanted.end() &&
+         !lists(backend.describe["inspects"], model->format) && !backend.takes(model->format);
+}
+
 Status look_around(Spawner& spawner, const Model* model, const ScoutOptions& options,
                    std::stop_token stop, Scouted& found) {
+  if (is_needless(found, model, options)) {
+    found.unsupported = Error{Code::kUnsupported, found.entry.name + ": not asked, nobody named it"};
+    return {};
+  }
   const std::filesystem::path folder = options.work_dir / ("scout-" + found.entry.name);
   HASTEN_TRY_STATUS(make_folder(folder));
   WorkerOptions worker_options;

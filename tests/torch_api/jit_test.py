@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 900 RUN_SERIAL TRUE
+# ctest: TIMEOUT 900
 """JIT mode: one import, and what a program answers stays the same."""
 
 import copy
