@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: RUN_SERIAL TRUE TIMEOUT 2400
+# ctest: TIMEOUT 2400 COST 115
 """What README and the guide say is what the program does.
 
 Each page is followed from top to bottom in a folder of its own that holds the models of guide_models.py:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 2400 LABELS e2e
+# ctest: TIMEOUT 2400 LABELS e2e COST 60
 """Models that do more than compute: random ones, ones that branch on values, keep state, write
 their inputs or were saved for training. The user is told, and the artifact does what eager does."""
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 2400 LABELS e2e
+# ctest: TIMEOUT 2400 LABELS e2e COST 220
 """Values that some engine gets wrong or cannot hold: each build is right, or it is rejected and says so."""
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 2400 LABELS e2e
+# ctest: TIMEOUT 2400 LABELS e2e COST 190
 """Batch and dynamic axes, empty and scalar tensors, memory layouts, many and nested values, files:
 what is tuned with few sizes answers at the others as eager PyTorch does."""
 from pathlib import Path

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ctest: TIMEOUT 600 COST 35
 """The installed copy: a program that knows only find_package(hasten) tunes and runs a model with it.
 
 Installed under a path that build systems like to get wrong."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 1500
+# ctest: TIMEOUT 1500 COST 150
 """The installed package: `pip install .` into a fresh virtual environment gives a program that tunes."""
 import os
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compilers: what they make computes what the original computes, at sizes that were never
 recorded; what they cannot make has a reason."""
-# ctest: TIMEOUT 900
+# ctest: TIMEOUT 900 COST 45
 
 import json
 import os

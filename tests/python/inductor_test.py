@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """AOTInductor packages from the compiler to the plugin's C table. A package suits one machine,
 so none is checked in: one program with many parts is compiled here, once."""
-# ctest: TIMEOUT 900 LABELS "python;backend:inductor"
+# ctest: TIMEOUT 900 COST 80 LABELS "python;backend:inductor"
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 900
+# ctest: TIMEOUT 900 COST 50
 """JIT mode: one import, and what a program answers stays the same."""
 
 import copy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 900
+# ctest: TIMEOUT 900 COST 180
 """Quantised backends: built on a CPU, run without Python, chosen only where a loss is allowed."""
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 1800 RUN_SERIAL TRUE
+# ctest: TIMEOUT 1800 COST 60
 """The snippets of the strategy guide, with the package's name changed and nothing else."""
 
 import torch

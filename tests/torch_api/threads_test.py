@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 900
+# ctest: TIMEOUT 900 COST 40
 """One tuned module, many threads; and a program that ends while tuned modules live."""
 
 import subprocess

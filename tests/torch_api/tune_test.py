@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 1800 RUN_SERIAL TRUE
+# ctest: TIMEOUT 1800 COST 120
 """A module is tuned in the program that owns it, and nobody else notices."""
 
 import dataclasses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest: TIMEOUT 1500
+# ctest: TIMEOUT 1500 COST 120
 """Networks that people have: from timm and transformers, tiny, with random weights."""
 
 import sys
